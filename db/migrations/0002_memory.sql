@@ -1,0 +1,69 @@
+-- The memory itself: entries (notes of the host's memory tool), the homes whose files hold them, chat turns, and what was
+-- taken away. Search vectors are ordinary columns written by the write functions, so that language and tokenizer can change.
+
+CREATE TABLE memvec.memory_entries (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    agent_identity text NOT NULL,
+    person_key uuid,
+    target text NOT NULL CHECK (target IN ('memory', 'user')),
+    content text NOT NULL,
+    content_hash bytea NOT NULL,
+    search tsvector NOT NULL,
+    search_version integer NOT NULL,
+    embed boolean NOT NULL DEFAULT true,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    metadata jsonb NOT NULL DEFAULT '{}',
+    UNIQUE NULLS NOT DISTINCT (agent_identity, person_key, target, content_hash)
+);
+COMMENT ON TABLE memvec.memory_entries IS 'Notes. person_key is set in the sinks whatsapp-dm and external-group only; content_hash is the SHA-256 of the UTF-8 text.';
+CREATE INDEX memory_entries_search ON memvec.memory_entries USING gin (search) WITH (fastupdate = off);
+
+CREATE TABLE memvec.entry_sources (
+    entry_id bigint NOT NULL REFERENCES memvec.memory_entries (id) ON DELETE CASCADE,
+    source uuid NOT NULL,
+    PRIMARY KEY (entry_id, source)
+);
+COMMENT ON TABLE memvec.entry_sources IS 'Which homes'' files hold an entry. An entry that came from files goes with its last source.';
+CREATE INDEX entry_sources_source ON memvec.entry_sources (source);
+
+CREATE TABLE memvec.conversations (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    agent_identity text NOT NULL,
+    person_key uuid,
+    session_id text NOT NULL,
+    parent_session_id text,
+    role text NOT NULL CHECK (role IN ('user', 'assistant', 'system', 'tool')),
+    content text NOT NULL,
+    content_hash bytea NOT NULL,
+    search tsvector NOT NULL,
+    search_version integer NOT NULL,
+    embed boolean NOT NULL DEFAULT true,
+    ts timestamptz NOT NULL DEFAULT now(),
+    metadata jsonb NOT NULL DEFAULT '{}',
+    UNIQUE NULLS NOT DISTINCT (agent_identity, person_key, session_id, role, content_hash)
+);
+COMMENT ON TABLE memvec.conversations IS 'Chat turns. The same words by the same role in one session are one row, so replays change nothing.';
+CREATE INDEX conversations_search ON memvec.conversations USING gin (search) WITH (fastupdate = off);
+
+CREATE TABLE memvec.memory_history (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    entry_id bigint NOT NULL,
+    agent_identity text NOT NULL,
+    person_key uuid,
+    target text NOT NULL,
+    content text NOT NULL,
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    metadata jsonb NOT NULL,
+    action text NOT NULL CHECK (action IN ('replace', 'remove', 'reconcile')),
+    acted_at timestamptz NOT NULL DEFAULT now(),
+    acted_by name NOT NULL DEFAULT session_user
+);
+COMMENT ON TABLE memvec.memory_history IS 'Entries as they were before replace, remove or reconcile took them away, by which login role and when.';
+CREATE INDEX memory_history_acted_at ON memvec.memory_history (acted_at);
+
+ALTER TABLE memvec.memory_entries ENABLE ROW LEVEL SECURITY;
+ALTER TABLE memvec.entry_sources ENABLE ROW LEVEL SECURITY;
+ALTER TABLE memvec.conversations ENABLE ROW LEVEL SECURITY;
+ALTER TABLE memvec.memory_history ENABLE ROW LEVEL SECURITY;
