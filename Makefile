@@ -20,11 +20,11 @@ demo: $(VENV)/.demo ## see it work, on a server of its own: nothing needed but P
 
 test: tap test-pg16 pytest ## every test (PGSQL_TEST_ADMIN_DSN: use that server instead of a throw-away one)
 
-tap: $(VENV)/.test build/pgtap/.ready ## the SQL tests, on PostgreSQL 18
-	@$(PY) tools/tap.py --results build/results/tap.json </dev/null
+tap: $(VENV)/.test build/pgtap/.ready ## the SQL tests, on PostgreSQL 18 (FILES=db/tests/write/add_memory.sql)
+	@$(PY) tools/tap.py --results build/results/tap.json $(FILES) </dev/null
 
 test-pg16: $(VENV)/.test build/pgtap/.ready ## the SQL tests on PostgreSQL 16, the oldest supported
-	@$(PY) tools/tap.py --pg16 --results build/results/tap-pg16.json </dev/null
+	@$(PY) tools/tap.py --pg16 --results build/results/tap-pg16.json $(FILES) </dev/null
 
 pytest: $(VENV)/.test ## the Python tests (ARGS='-k name')
 	@mkdir -p build/results
