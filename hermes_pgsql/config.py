@@ -2,8 +2,8 @@
 
 They live under ``memory.pgvector`` in ``$HERMES_HOME/config.yaml`` (where the host's setup keeps them), else
 under ``plugins.pgvector`` (where an older plugin kept them), key by key, else they are defaults. Reading them
-never fails: a value that cannot be used becomes the default, one out of range the nearest allowed one, and each
-such case leaves one sentence in ``Settings.warnings`` that names the key, the value and what is allowed.
+never fails: a value that cannot be used becomes the default, one out of range the nearest allowed one, and
+each such case leaves one sentence in ``Settings.warnings`` that names the key, the value and what is allowed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _scope(value: object) -> object:
 
 def _prefix(value: object) -> object:
     # Not stripped: the blank after "query:" is part of it.
-    if isinstance(value, str) and not value.strip():
+    if isinstance(value, str) and value and not value.strip():
         raise _refuse("a text, or none")
     return "" if isinstance(value, str) and value.strip().casefold() == "none" else value
 
@@ -180,7 +180,7 @@ Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 
 
 class Settings(BaseModel):
-    """Every setting, validated. Times are seconds; ``None`` means unset, and the description says what then."""
+    """Every setting, validated. Times are seconds; ``None`` is unset, and the description says what then."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
@@ -198,7 +198,7 @@ class Settings(BaseModel):
     embed_model: Text = Field(DEFAULT_MODEL, description="Name of the embedding model at embed_url.")
     embed_dim: Annotated[Whole, Field(ge=1, le=16000)] | None = Field(
         None,
-        description="Width of the model's vectors. Unset: 768 for nomic-embed-text, else that of the first reply.",
+        description="Width of the model's vectors. Unset: 768 for nomic-embed-text, else that of a reply.",
     )
     embed_api_key_env: Text | None = Field(
         None, description="Name (not value) of the environment variable that holds the service's API key."
@@ -217,7 +217,7 @@ class Settings(BaseModel):
     )
     min_similarity: Annotated[Real, Field(ge=0, le=1)] | None = Field(
         None,
-        description="Rows of lower cosine similarity are not offered. Unset: the floor of the embedding space.",
+        description="Rows of lower cosine similarity are not offered. Unset: the embedding space's floor.",
     )
     embed_on_write: Switch = Field(default=True, description="Whether what is written gets a vector.")
     scope_default: Annotated[Literal["current", "all"], BeforeValidator(_scope)] = Field(
@@ -303,7 +303,7 @@ def hermes_home(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def load_settings(home: Path | str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """The provider's settings, from the home's ``config.yaml``; the environment may name the two DSNs instead."""
+    """The provider's settings, from the home's ``config.yaml``; the environment may name the DSNs instead."""
     values, warnings = _read_home(home, environ)
     for key, value in _from_environment(environ).items():
         if key in _DSN_KEYS and _is_unset(values.get(key)):
@@ -324,7 +324,7 @@ def load_command_line_settings(
 
 
 def settings_from_mapping(values: Mapping[str, object], warnings: Iterable[str] = ()) -> Settings:
-    """Settings from plain values, each used if it can be; the module's description says what happens if not."""
+    """Settings from plain values, each used if it can be; the module's text says what happens if not."""
     found = list(warnings)
     usable: dict[str, object] = {}
     for key in Settings.model_fields:
@@ -405,6 +405,8 @@ def allowed_values(key: str) -> str:
         "identity_aliases": "a map of names to themes (or a text such as ops=operations,mkt=marketing)",
         "write_contexts": "a list of at least one context (or a text with commas between them)",
     }
+    if key.endswith("_prefix"):
+        return "a text, or none"
     if key in special:
         return special[key]
     bounds = _bounds(field.metadata)

@@ -1,9 +1,12 @@
 """What can go wrong, as exceptions a person can read.
 
-The database functions raise SQLSTATEs of class ``MV`` with a message, a detail and a hint; everything else Postgres or
-the driver reports is mapped here too. ``str(error)`` is a plain sentence, followed by the hint on a second line when
-there is one. No exception of this module ever carries a connection string, a password or a SQL statement.
+The database functions raise SQLSTATEs of class ``MV`` with a message, a detail and a hint; everything else
+Postgres or the driver reports is mapped here too. ``str(error)`` is a plain sentence, followed by the hint on a
+second line when there is one. No exception of this module ever carries a connection string, a password or a SQL
+statement.
 """
+
+# ruff: noqa: N818  (the names say what happened; "Error" on each would add nothing)
 
 from __future__ import annotations
 
@@ -85,7 +88,7 @@ class DeliveryUnknown(DatabaseUnavailable):
 
 
 class DatabaseFailure(HermesPgsqlError):
-    """The server refused a statement for a reason that is not ours to name better; ``sqlstate`` has the code."""
+    """The server refused a statement for a reason of its own; ``sqlstate`` has the code."""
 
     def __init__(self, sqlstate: str | None, message: str, *, hint: str = "", detail: str = "") -> None:
         super().__init__(message, hint=hint, detail=detail)
@@ -166,10 +169,10 @@ _BY_SQLSTATE: Final[dict[str, type[MemvecError]]] = {
     "MV009": FileEntryRefused,
 }
 
-# The statement had no effect and the same statement may succeed later: serialization failure, deadlock, lock not
-# available, statement timeout or cancel, prepared statement gone (poolers), read-only standby after a failover.
+# The statement had no effect and the same one may succeed later: serialization failure, deadlock, lock not
+# available, statement timeout or cancel, read-only standby after a failover, busy.
 _RETRYABLE: Final = frozenset({"40001", "40P01", "55P03", "57014", "25006", "MV008"})
-# 57P01..57P05: the server is shutting down, crashed, starting up, dropped the database, or ended an idle session.
+# The server is shutting down, crashed, is starting up, dropped the database, or ended an idle session.
 _CONNECTION_STATES: Final = frozenset({"57P01", "57P02", "57P03", "57P04", "57P05"})
 # Greedy up to the last "@", because people forget to escape one: masking too much beats masking too little.
 _SECRET_IN_URL: Final = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<user>[^\s/?#@:]*):\S*@")
@@ -209,8 +212,8 @@ def is_connection_error(error: BaseException) -> bool:
 def is_retryable_sqlstate(sqlstate: str | None) -> bool:
     """Whether an error with this code says nothing about the statement itself, so that it may succeed later.
 
-    Covers locks, deadlocks, serialization, timeouts, shutdowns, lost connections (class 08), exhausted resources
-    (class 53) and storage trouble (class 58).
+    Covers locks, deadlocks, serialization, timeouts, shutdowns, lost connections (class 08), exhausted
+    resources (class 53) and storage trouble (class 58).
     """
     if sqlstate is None:
         return False
@@ -226,7 +229,7 @@ def is_retryable(error: BaseException) -> bool:
 
 
 def translate(error: psycopg.Error, *, step: str = "") -> HermesPgsqlError:
-    """The exception of this package for one of the driver's. Raise it ``from None`` or ``from error`` as you like.
+    """The exception of this package for one of the driver's; raise it ``from None`` where users see it.
 
     ``step`` names the part of a migration that was running.
     """
@@ -293,8 +296,8 @@ def _unavailable(error: psycopg.Error, state: str | None) -> DatabaseUnavailable
     )
 
 
-# libpq's texts name host, address, user and database, which are nobody's business outside the operator's own log;
-# each known one is reduced to the reason.
+# libpq's texts name host, address, user and database, which are nobody's business but the operator's; each known
+# one is reduced to its reason.
 _REASONS: Final = (
     ("password authentication failed", "The database did not accept the user name or password."),
     ("no password supplied", "The database asks for a password and the dsn has none."),
