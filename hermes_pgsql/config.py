@@ -392,7 +392,9 @@ def _warning(key: str, raw: object, consequence: str) -> str:
 
 def _show_default(key: str) -> str:
     default = Settings.model_fields[key].get_default(call_default_factory=True)
-    return "(unset)" if default is None or default == {} else repr(default)
+    if default is None or default == {}:
+        return "(unset)"
+    return str(default).lower() if isinstance(default, bool) else repr(default)
 
 
 def allowed_values(key: str) -> str:

@@ -1,9 +1,9 @@
 """What can go wrong, as exceptions a person can read.
 
 The database functions raise SQLSTATEs of class ``MV`` with a message, a detail and a hint; everything else
-Postgres or the driver reports is mapped here too. ``str(error)`` is a plain sentence, followed by the hint on a
-second line when there is one. No exception of this module ever carries a connection string, a password or a SQL
-statement.
+Postgres or the driver reports is mapped here too. ``str(error)`` is a plain sentence, followed by the hint on
+a second line when there is one. No exception of this module ever carries a connection string, a password or a
+SQL statement.
 """
 
 # ruff: noqa: N818  (the names say what happened; "Error" on each would add nothing)
@@ -296,8 +296,8 @@ def _unavailable(error: psycopg.Error, state: str | None) -> DatabaseUnavailable
     )
 
 
-# libpq's texts name host, address, user and database, which are nobody's business but the operator's; each known
-# one is reduced to its reason.
+# libpq's texts name host, address, user and database, which are nobody's business but the operator's; each
+# known one is reduced to its reason.
 _REASONS: Final = (
     ("password authentication failed", "The database did not accept the user name or password."),
     ("no password supplied", "The database asks for a password and the dsn has none."),
