@@ -2,7 +2,7 @@
 # Nothing outside this folder is changed, nothing asks a question, and root is not needed.
 
 SHELL = /bin/sh
-PYTHON =
+PYTHON ?=
 VENV = .venv
 PY = $(VENV)/bin/python
 PIP_INSTALL = $(PY) -m pip --disable-pip-version-check --no-input install --quiet
@@ -28,7 +28,7 @@ test-pg16: $(VENV)/.test build/pgtap/.ready ## the SQL tests on PostgreSQL 16, t
 
 pytest: $(VENV)/.test ## the Python tests (ARGS='-k name')
 	@mkdir -p build/results
-	@$(PY) -m pytest --junitxml=build/results/pytest.xml $(ARGS) </dev/null
+	@rm -f build/results/pytest.xml; $(PY) -m pytest --junitxml=build/results/pytest.xml $(ARGS) </dev/null
 
 migrate: $(VENV)/.demo ## create or upgrade the schema: make migrate DSN=postgresql://… [ROLE=hermes]
 	@if [ -z "$$DSN" ]; then echo 'Which database? make migrate DSN=postgresql://admin@host/db [ROLE=hermes]' >&2; exit 2; fi

@@ -22,7 +22,7 @@ apt_private() {
     mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
     command=$1
     shift
-    "$command" -q -o "Dir::State::lists=$state/lists" -o "Dir::Cache=$state/cache" -o APT::Sandbox::User= "$@"
+    "$command" -q -o "Dir::State::lists=$state/lists" -o "Dir::Cache=$state/cache" -o APT::Sandbox::User=root "$@"
 }
 
 pgtap_package() {
@@ -34,7 +34,7 @@ private=
 download() {
     echo "Downloading $1" >&2
     if [ -z "$private" ]; then
-        (cd "$target/work" && apt-get -q download "$1" >/dev/null) || return 1
+        (cd "$target/work" && apt-get -q -o APT::Sandbox::User=root download "$1" >/dev/null) || return 1
     else
         (cd "$target/work" && apt_private apt-get download "$1" >/dev/null) || return 1
     fi
