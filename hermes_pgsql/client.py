@@ -1,0 +1,734 @@
+"""The database functions as methods: one each, with the same names and meanings as in SQL.
+
+A ``Memvec`` is a light handle (a DSN and this host's rules); connections come from the process's pool for
+each call. Nothing is decided here: text is cleaned, vectors are packed, a function is called, its rows come
+back as frozen records. ``identity`` is always the raw session key. Every method raises the errors of
+``hermes_pgsql.errors`` and nothing of the driver's.
+
+A call whose connection breaks is repeated once if doing it twice does no more than doing it once; else
+``DeliveryUnknown`` says that nobody knows whether it was done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any, Final, LiteralString, TypeVar, cast
+from uuid import UUID
+
+import psycopg
+
+from hermes_pgsql import pool
+from hermes_pgsql.errors import (
+    DatabaseUnavailable,
+    DeliveryUnknown,
+    HermesPgsqlError,
+    NotMigrated,
+    is_connection_error,
+    redact_dsn,
+    translate,
+)
+from hermes_pgsql.results import (
+    Agent,
+    Chore,
+    Coverage,
+    Edge,
+    Hello,
+    Identity,
+    OpResult,
+    Pending,
+    Prefetched,
+    RecalledEntry,
+    RecalledTurn,
+    Removed,
+    Replaced,
+    Stored,
+    Synced,
+    ThemeStats,
+    Written,
+    record_row,
+)
+from hermes_pgsql.values import VectorLike, clean_text, half_vector, int4, jsonb, moment, optional_text
+
+__all__ = ["Memvec"]
+
+Record = TypeVar("Record")
+Json = Mapping[str, object]
+Arguments = Mapping[str, object]
+
+_CANCEL_WAIT: Final = 1.0
+
+
+class Memvec:
+    """Calls the functions of schema ``memvec`` in the database of ``dsn``. Safe to share between threads.
+
+    ``governance`` are this host's own rules (``Settings.governance()``); they may only narrow the database's.
+    ``timeout`` is the longest time in seconds a call may take, waiting for a connection included; without one
+    the server's own limits hold. Opens nothing: the first call connects.
+    """
+
+    def __init__(self, dsn: str, governance: Json | None = None, *, timeout: float | None = None) -> None:
+        self._dsn: str = dsn
+        self._governance: Json | None = dict(governance) if governance else None
+        self._timeout: float | None = timeout
+
+    def __repr__(self) -> str:
+        return f"Memvec({redact_dsn(self._dsn)!r})"
+
+    @property
+    def dsn(self) -> str:
+        """The connection string, password included: not for logs."""
+        return self._dsn
+
+    def with_timeout(self, seconds: float | None) -> Memvec:
+        """A handle like this one whose calls end after ``seconds``."""
+        return Memvec(self._dsn, self._governance, timeout=seconds)
+
+    # Identity -------------------------------------------------------------------------------------
+
+    def canonical_identity(
+        self,
+        raw: str | None,
+        aliases: Mapping[str, str] | None = None,
+        allowed: Sequence[str] | None = None,
+        bench_mode: str | None = None,
+    ) -> Identity:
+        """Which theme a session key stands for. What is None is taken from the database's settings."""
+        return self._repeatable(
+            Identity,
+            """
+            SELECT * FROM memvec.canonical_identity(
+                p_raw => %(raw)s::text, p_aliases => %(aliases)s::jsonb,
+                p_allowed => %(allowed)s::text[], p_bench_mode => %(bench_mode)s::text)
+            """,
+            {
+                "raw": optional_text(raw),
+                "aliases": jsonb(aliases),
+                "allowed": None if allowed is None else [clean_text(theme) for theme in allowed],
+                "bench_mode": optional_text(bench_mode),
+            },
+        )[0]
+
+    def hello(
+        self,
+        identity: str | None,
+        model: str | None = None,
+        dim: int | None = None,
+        query_prefix: str = "",
+        document_prefix: str = "",
+        min_similarity: float | None = None,
+    ) -> Hello:
+        """All a client needs at start. Registers the theme, and the model's space if it is the first."""
+        return self._repeatable(
+            Hello,
+            """
+            SELECT * FROM memvec.hello(
+                p_identity => %(identity)s::text, p_model => %(model)s::text, p_dim => %(dim)s::integer,
+                p_query_prefix => %(query_prefix)s::text, p_document_prefix => %(document_prefix)s::text,
+                p_min_similarity => %(min_similarity)s::real, p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "model": optional_text(model),
+                "dim": None if dim is None else int4(dim),
+                "query_prefix": clean_text(query_prefix),
+                "document_prefix": clean_text(document_prefix),
+                "min_similarity": min_similarity,
+                "governance": jsonb(self._governance),
+            },
+        )[0]
+
+    def register_agent(self, identity: str | None, attrs: Json | None = None) -> Agent:
+        """Register the identity's theme, with attributes that are merged into those it has."""
+        return self._repeatable(
+            Agent,
+            """
+            SELECT * FROM memvec.register_agent(
+                p_identity => %(identity)s::text, p_attrs => %(attrs)s::jsonb,
+                p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "attrs": jsonb(attrs or {}),
+                "governance": jsonb(self._governance),
+            },
+        )[0]
+
+    # Write ----------------------------------------------------------------------------------------
+
+    def add_memory(
+        self,
+        identity: str | None,
+        target: str,
+        content: str,
+        *,
+        metadata: Json | None = None,
+        source: UUID | None = None,
+        embedding: VectorLike | None = None,
+        space: int | None = None,
+    ) -> Written:
+        """Store an entry (``target``: memory or user). One that is there already is a duplicate, not an error.
+
+        Raises ``InvalidArgument`` for blank content.
+        """
+        return self._repeatable(
+            Written,
+            """
+            SELECT * FROM memvec.add_memory(
+                p_identity => %(identity)s::text, p_target => %(target)s::text,
+                p_content => %(content)s::text, p_metadata => %(metadata)s::jsonb,
+                p_source => %(source)s::uuid, p_embedding => %(embedding)s, p_space => %(space)s::integer,
+                p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "target": clean_text(target),
+                "content": clean_text(content),
+                "metadata": jsonb(metadata or {}),
+                "source": source,
+                "governance": jsonb(self._governance),
+                **_vector(embedding, space),
+            },
+        )[0]
+
+    def replace_memory(
+        self,
+        identity: str | None,
+        target: str,
+        old_text: str | None,
+        content: str,
+        *,
+        previous_content: str | None = None,
+        metadata: Json | None = None,
+        source: UUID | None = None,
+        embedding: VectorLike | None = None,
+        space: int | None = None,
+    ) -> Replaced:
+        """Put ``content`` in the place of the entry that ``previous_content`` or ``old_text`` names.
+
+        When none or several match, the new text is added and nothing is taken away.
+        """
+        return self._once(
+            Replaced,
+            """
+            SELECT * FROM memvec.replace_memory(
+                p_identity => %(identity)s::text, p_target => %(target)s::text,
+                p_old_text => %(old_text)s::text, p_content => %(content)s::text,
+                p_previous_content => %(previous_content)s::text, p_metadata => %(metadata)s::jsonb,
+                p_source => %(source)s::uuid, p_embedding => %(embedding)s, p_space => %(space)s::integer,
+                p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "target": clean_text(target),
+                "old_text": optional_text(old_text),
+                "content": clean_text(content),
+                "previous_content": optional_text(previous_content),
+                "metadata": jsonb(metadata or {}),
+                "source": source,
+                "governance": jsonb(self._governance),
+                **_vector(embedding, space),
+            },
+        )[0]
+
+    def remove_memory(
+        self,
+        identity: str | None,
+        target: str,
+        old_text: str | None,
+        *,
+        previous_content: str | None = None,
+    ) -> Removed:
+        """Remove the one entry that ``previous_content`` or ``old_text`` names; none when several match."""
+        return self._once(
+            Removed,
+            """
+            SELECT * FROM memvec.remove_memory(
+                p_identity => %(identity)s::text, p_target => %(target)s::text,
+                p_old_text => %(old_text)s::text, p_previous_content => %(previous_content)s::text,
+                p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "target": clean_text(target),
+                "old_text": optional_text(old_text),
+                "previous_content": optional_text(previous_content),
+                "governance": jsonb(self._governance),
+            },
+        )[0]
+
+    def sync_memories(
+        self, identity: str | None, source: UUID, target: str, contents: Sequence[str]
+    ) -> Synced:
+        """Make the rows of one home's file (``source``, ``target``) equal to ``contents``."""
+        return self._repeatable(
+            Synced,
+            """
+            SELECT * FROM memvec.sync_memories(
+                p_identity => %(identity)s::text, p_source => %(source)s::uuid, p_target => %(target)s::text,
+                p_contents => %(contents)s::text[], p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "source": source,
+                "target": clean_text(target),
+                "contents": [clean_text(content) for content in contents],
+                "governance": jsonb(self._governance),
+            },
+        )[0]
+
+    def append_turn(
+        self,
+        identity: str | None,
+        session_id: str,
+        role: str,
+        content: str,
+        *,
+        parent_session_id: str | None = None,
+        ts: datetime | None = None,
+        metadata: Json | None = None,
+        embedding: VectorLike | None = None,
+        space: int | None = None,
+    ) -> Written:
+        """Store a turn. The same words of the same role in the same session are one row."""
+        return self._repeatable(
+            Written,
+            """
+            SELECT * FROM memvec.append_turn(
+                p_identity => %(identity)s::text, p_session_id => %(session_id)s::text,
+                p_role => %(role)s::text, p_content => %(content)s::text,
+                p_parent_session_id => %(parent_session_id)s::text, p_ts => %(ts)s::timestamptz,
+                p_metadata => %(metadata)s::jsonb, p_embedding => %(embedding)s,
+                p_space => %(space)s::integer, p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "session_id": clean_text(session_id),
+                "role": clean_text(role),
+                "content": clean_text(content),
+                "parent_session_id": optional_text(parent_session_id),
+                "ts": moment(ts),
+                "metadata": jsonb(metadata or {}),
+                "governance": jsonb(self._governance),
+                **_vector(embedding, space),
+            },
+        )[0]
+
+    def record_delegation(
+        self,
+        identity: str | None,
+        session_id: str,
+        child_session_id: str | None,
+        child_identity: str | None = None,
+        *,
+        attrs: Json | None = None,
+    ) -> Edge:
+        """Record that a session of ``identity`` handed work to another session."""
+        return self._repeatable(
+            Edge,
+            """
+            SELECT * FROM memvec.record_delegation(
+                p_identity => %(identity)s::text, p_session_id => %(session_id)s::text,
+                p_child_session_id => %(child_session_id)s::text,
+                p_child_identity => %(child_identity)s::text, p_attrs => %(attrs)s::jsonb,
+                p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "session_id": clean_text(session_id),
+                "child_session_id": optional_text(child_session_id),
+                "child_identity": optional_text(child_identity),
+                "attrs": jsonb(attrs or {}),
+                "governance": jsonb(self._governance),
+            },
+        )[0]
+
+    def apply_ops(self, ops: Sequence[Json]) -> list[OpResult]:
+        """Do many operations in one round trip, each exactly once by its ``op_id``: the outbox's door.
+
+        An operation is ``{"op_id", "op", "identity", "governance", …}`` with the other arguments of the
+        function that ``op`` names. A bad one is reported in its result and does not stop the rest.
+        """
+        return self._repeatable(
+            OpResult, "SELECT * FROM memvec.apply_ops(p_ops => %(ops)s::jsonb)", {"ops": jsonb(list(ops))}
+        )
+
+    # Embedding ------------------------------------------------------------------------------------
+
+    def add_embedding_space(
+        self,
+        model: str,
+        dim: int,
+        query_prefix: str = "",
+        document_prefix: str = "",
+        min_similarity: float | None = None,
+    ) -> int:
+        """Register a model and its width, and return the id of its space. Administrators only."""
+        return cast(
+            "int",
+            self._scalar_once(
+                """
+                SELECT memvec.add_embedding_space(
+                    p_model => %(model)s::text, p_dim => %(dim)s::integer,
+                    p_query_prefix => %(query_prefix)s::text, p_document_prefix => %(document_prefix)s::text,
+                    p_min_similarity => %(min_similarity)s::real)
+                """,
+                {
+                    "model": clean_text(model),
+                    "dim": int4(dim),
+                    "query_prefix": clean_text(query_prefix),
+                    "document_prefix": clean_text(document_prefix),
+                    "min_similarity": min_similarity,
+                },
+            ),
+        )
+
+    def drop_embedding_space(self, space: int) -> bool:
+        """Drop a space with all its vectors; whether there was one. Administrators only."""
+        return bool(
+            self._scalar_once(
+                "SELECT memvec.drop_embedding_space(p_space => %(space)s::integer)", {"space": int4(space)}
+            )
+        )
+
+    def store_embeddings(
+        self,
+        space: int,
+        kinds: Sequence[str],
+        ids: Sequence[int],
+        hashes: Sequence[bytes],
+        embeddings: Sequence[VectorLike | None],
+    ) -> Stored:
+        """Store the vectors of rows named by kind (entry or turn), id and content hash, position by position.
+
+        A vector lands only if its row still has that text. Unusable vectors (see ``values.half_vector``)
+        are counted as invalid.
+        """
+        rows = zip(kinds, ids, hashes, map(half_vector, embeddings), strict=True)
+        usable = [(kind, row, digest, vector) for kind, row, digest, vector in rows if vector is not None]
+        invalid = len(ids) - len(usable)
+        if not usable:
+            return Stored(0, 0, 0, invalid)
+        result = self._repeatable(
+            Stored,
+            """
+            SELECT * FROM memvec.store_embeddings(
+                p_space => %(space)s::integer, p_kinds => %(kinds)s::text[], p_ids => %(ids)s::bigint[],
+                p_hashes => %(hashes)s::bytea[], p_embeddings => %(embeddings)b)
+            """,
+            {
+                "space": int4(space),
+                "kinds": [clean_text(kind) for kind, _, _, _ in usable],
+                "ids": [row for _, row, _, _ in usable],
+                "hashes": [bytes(digest) for _, _, digest, _ in usable],
+                "embeddings": [vector for _, _, _, vector in usable],
+            },
+        )[0]
+        return Stored(result.stored, result.changed, result.gone, result.invalid + invalid)
+
+    def claim_pending(self, space: int, limit: int = 64) -> list[Pending]:
+        """Lease rows without a vector in this space to the caller. Embedder role only."""
+        return self._once(
+            Pending,
+            "SELECT * FROM memvec.claim_pending(p_space => %(space)s::integer, p_limit => %(limit)s::integer)",
+            {"space": int4(space), "limit": int4(limit)},
+        )
+
+    def report_embedding_failure(
+        self, space: int, kinds: Sequence[str], ids: Sequence[int], errors: Sequence[str]
+    ) -> int:
+        """Say why leased rows have no vector; returns how many were noted. Embedder role only."""
+        return cast(
+            "int",
+            self._scalar_once(
+                """
+                SELECT memvec.report_embedding_failure(
+                    p_space => %(space)s::integer, p_kinds => %(kinds)s::text[], p_ids => %(ids)s::bigint[],
+                    p_errors => %(errors)s::text[])
+                """,
+                {
+                    "space": int4(space),
+                    "kinds": [clean_text(kind) for kind in kinds],
+                    "ids": list(ids),
+                    "errors": [clean_text(error) for error in errors],
+                },
+            ),
+        )
+
+    def embedding_coverage(self) -> list[Coverage]:
+        """How many rows have a vector, wait for one or failed, per space and kind."""
+        return self._repeatable(Coverage, "SELECT * FROM memvec.embedding_coverage()", {})
+
+    # Recall ---------------------------------------------------------------------------------------
+
+    def recall_memory(
+        self,
+        identity: str | None,
+        query: str | None,
+        *,
+        embedding: VectorLike | None = None,
+        space: int | None = None,
+        scope: str = "own",
+        target: str | None = None,
+        limit: int = 10,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_similarity: float | None = None,
+        half_life: timedelta | None = None,
+    ) -> list[RecalledEntry]:
+        """The entries that bear on a question, best first. ``scope`` is own, all, or the name of a theme.
+
+        Raises ``ScopeRefused`` for a sink or a theme the login role may not read.
+        """
+        return self._repeatable(
+            RecalledEntry,
+            """
+            SELECT * FROM memvec.recall_memory(
+                p_identity => %(identity)s::text, p_query => %(query)s::text, p_embedding => %(embedding)s,
+                p_space => %(space)s::integer, p_scope => %(scope)s::text, p_target => %(target)s::text,
+                p_limit => %(limit)s::integer, p_since => %(since)s::timestamptz,
+                p_until => %(until)s::timestamptz, p_min_similarity => %(min_similarity)s::real,
+                p_half_life => %(half_life)s::interval, p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "query": optional_text(query),
+                "scope": clean_text(scope),
+                "target": optional_text(target),
+                "limit": int4(limit),
+                "since": moment(since),
+                "until": moment(until),
+                "min_similarity": min_similarity,
+                "half_life": half_life,
+                "governance": jsonb(self._governance),
+                **_vector(embedding, space),
+            },
+        )
+
+    def recall_conversation(
+        self,
+        identity: str | None,
+        query: str | None,
+        *,
+        embedding: VectorLike | None = None,
+        space: int | None = None,
+        scope: str = "own",
+        limit: int = 10,
+        session_id: str | None = None,
+        exclude_session: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_similarity: float | None = None,
+        half_life: timedelta | None = None,
+    ) -> list[RecalledTurn]:
+        """The turns that bear on a question, best first. ``scope`` may also be session (of ``session_id``)."""
+        return self._repeatable(
+            RecalledTurn,
+            """
+            SELECT * FROM memvec.recall_conversation(
+                p_identity => %(identity)s::text, p_query => %(query)s::text, p_embedding => %(embedding)s,
+                p_space => %(space)s::integer, p_scope => %(scope)s::text, p_limit => %(limit)s::integer,
+                p_session_id => %(session_id)s::text, p_exclude_session => %(exclude_session)s::text,
+                p_since => %(since)s::timestamptz, p_until => %(until)s::timestamptz,
+                p_min_similarity => %(min_similarity)s::real, p_half_life => %(half_life)s::interval,
+                p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "query": optional_text(query),
+                "scope": clean_text(scope),
+                "limit": int4(limit),
+                "session_id": optional_text(session_id),
+                "exclude_session": optional_text(exclude_session),
+                "since": moment(since),
+                "until": moment(until),
+                "min_similarity": min_similarity,
+                "half_life": half_life,
+                "governance": jsonb(self._governance),
+                **_vector(embedding, space),
+            },
+        )
+
+    def prefetch(
+        self,
+        identity: str | None,
+        query: str | None,
+        *,
+        embedding: VectorLike | None = None,
+        space: int | None = None,
+        limit: int = 5,
+        min_similarity: float | None = None,
+        exclude_session: str | None = None,
+    ) -> list[Prefetched]:
+        """What the model should know before it answers: own rows above the relevance floor."""
+        return self._repeatable(
+            Prefetched,
+            """
+            SELECT * FROM memvec.prefetch(
+                p_identity => %(identity)s::text, p_query => %(query)s::text, p_embedding => %(embedding)s,
+                p_space => %(space)s::integer, p_limit => %(limit)s::integer,
+                p_min_similarity => %(min_similarity)s::real,
+                p_exclude_session => %(exclude_session)s::text, p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "query": optional_text(query),
+                "limit": int4(limit),
+                "min_similarity": min_similarity,
+                "exclude_session": optional_text(exclude_session),
+                "governance": jsonb(self._governance),
+                **_vector(embedding, space),
+            },
+        )
+
+    # Upkeep and administration --------------------------------------------------------------------
+
+    def housekeeping(self) -> list[Chore]:
+        """Do the upkeep that is due, unless somebody else is at it. Bounded, and safe to call at any time."""
+        return self._repeatable(Chore, "SELECT * FROM memvec.housekeeping()", {})
+
+    def stats(self) -> list[ThemeStats]:
+        """What each theme holds that the login role may see."""
+        return self._repeatable(ThemeStats, "SELECT * FROM memvec.stats()", {})
+
+    def schema_version(self) -> int:
+        """The number of the newest migration. Raises ``NotMigrated`` when there is no schema."""
+        return cast("int", self._scalar("SELECT memvec.schema_version()", {}))
+
+    def set_setting(self, name: str, value: str | None) -> None:
+        """Change a setting of the database. Administrators only. Raises ``BadSetting``."""
+        self._scalar(
+            "SELECT memvec.set_setting(p_name => %(name)s::text, p_value => %(value)s::text)",
+            {"name": clean_text(name), "value": optional_text(value)},
+        )
+
+    def bind_role(self, role: str, identity: str, read_all: bool = False) -> None:  # noqa: FBT001, FBT002 (as in SQL)
+        """Tie a login role to a theme: it can act as no other. Administrators only."""
+        self._scalar(
+            """
+            SELECT memvec.bind_role(
+                p_role => %(role)s::text, p_identity => %(identity)s::text, p_read_all => %(read_all)s::boolean)
+            """,
+            {"role": clean_text(role), "identity": clean_text(identity), "read_all": read_all},
+        )
+
+    def unbind_role(self, role: str, identity: str | None = None) -> int:
+        """Undo ``bind_role`` for one theme, or for all; how many bindings went. Administrators only."""
+        return cast(
+            "int",
+            self._scalar_once(
+                "SELECT memvec.unbind_role(p_role => %(role)s::text, p_identity => %(identity)s::text)",
+                {"role": clean_text(role), "identity": optional_text(identity)},
+            ),
+        )
+
+    # Calling --------------------------------------------------------------------------------------
+
+    def _repeatable(self, record: type[Record], query: LiteralString, arguments: Arguments) -> list[Record]:
+        """The rows of a call that may safely be done twice."""
+        deadline = _Deadline(self._timeout)
+        try:
+            return self._rows(record, query, arguments, deadline)
+        except DeliveryUnknown:
+            with _dropped_again():
+                return self._rows(record, query, arguments, deadline)
+
+    def _once(self, record: type[Record], query: LiteralString, arguments: Arguments) -> list[Record]:
+        """The rows of a call that is never repeated."""
+        return self._rows(record, query, arguments, _Deadline(self._timeout))
+
+    def _scalar(self, query: LiteralString, arguments: Arguments) -> object:
+        try:
+            return self._scalar_once(query, arguments)
+        except DeliveryUnknown:
+            with _dropped_again():
+                return self._scalar_once(query, arguments)
+
+    def _scalar_once(self, query: LiteralString, arguments: Arguments) -> object:
+        with self._connected(_Deadline(self._timeout)) as conn:
+            row = conn.execute(query, arguments).fetchone()
+            return row[0] if row else None
+
+    def _rows(
+        self, record: type[Record], query: LiteralString, arguments: Arguments, deadline: _Deadline
+    ) -> list[Record]:
+        with self._connected(deadline) as conn, conn.cursor(row_factory=record_row(record)) as cursor:
+            return cursor.execute(query, arguments).fetchall()
+
+    @contextmanager
+    def _connected(self, deadline: _Deadline) -> Generator[psycopg.Connection[tuple[Any, ...]]]:
+        """A pooled connection, with the driver's errors turned into ours and the call's time limited."""
+        with pool.connection(self._dsn, deadline.wait()) as conn:
+            try:
+                with deadline.cancels(conn):
+                    yield conn
+            except psycopg.Error as error:
+                raise _ours(error) from None
+
+
+class _Deadline:
+    """How long one call may take, in seconds from now; ``None`` is without limit."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._end: float | None = None if seconds is None else monotonic() + seconds
+
+    def wait(self) -> float:
+        """How long to wait for a connection."""
+        return pool.WAIT if self._end is None else min(pool.WAIT, max(0.0, self._end - monotonic()))
+
+    @contextmanager
+    def cancels(self, conn: psycopg.Connection[Any]) -> Generator[None]:
+        """Has the server stop what ``conn`` runs in the block when the time is over."""
+        if self._end is None:
+            yield
+            return
+        running = threading.Lock()
+        over = False
+
+        def cancel() -> None:
+            # Under the lock, so that the connection is not in somebody else's hands before the request is sent.
+            with running, suppress(psycopg.Error):
+                if not over:
+                    conn.cancel_safe(timeout=_CANCEL_WAIT)
+
+        timer = threading.Timer(max(0.0, self._end - monotonic()), cancel)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            with running:
+                over = True
+            timer.cancel()
+
+
+@contextmanager
+def _dropped_again() -> Generator[None]:
+    """What a second broken connection means for a call that may be repeated: the database is not there."""
+    try:
+        yield
+    except DeliveryUnknown as error:
+        raise DatabaseUnavailable(
+            "The database dropped the connection twice.",
+            hint="Try again in a moment.",
+            sqlstate=error.sqlstate,
+        ) from None
+
+
+def _vector(embedding: VectorLike | None, space: int | None) -> dict[str, object]:
+    return {"embedding": half_vector(embedding), "space": None if space is None else int4(space)}
+
+
+def _ours(error: psycopg.Error) -> HermesPgsqlError:
+    if is_connection_error(error):
+        return DeliveryUnknown(
+            "The connection to the database broke during a call.",
+            hint="It may or may not have been done: look before doing it again.",
+            sqlstate=error.sqlstate,
+        )
+    if error.sqlstate is None and "HalfVector" in str(error):
+        return NotMigrated("The database has no pgvector extension.")
+    return translate(error)
