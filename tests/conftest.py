@@ -1,9 +1,10 @@
 """A migrated database for every test module.
 
-One server serves the whole run: the scratch server that PGSQL_TEST_ADMIN_DSN names (a superuser there), else a throw-away
-one (PostgreSQL 18, or 16 with PGSQL_TEST_PG=16). A template database is migrated once and cloned for each module that asks
-for `database`. Roles belong to the server, not to a database: a test that changes `hermes` or binds a role of its own
-affects all modules, so make roles with a name of your own (`Database.make_login`) and they are dropped at the end.
+One server serves the whole run: the scratch server that PGSQL_TEST_ADMIN_DSN names (a superuser there),
+else a throw-away one (PostgreSQL 18, or 16 with PGSQL_TEST_PG=16). A template database is migrated once and
+cloned for each module that asks for `database`. Roles belong to the server, not to a database: a test that
+changes `hermes` or binds a role of its own affects all modules, so make roles with a name of your own
+(`Database.make_login`) and they are dropped at the end.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ RUNTIME_ROLE = "hermes"
 
 @dataclass
 class TestServer:
-    """The server of this run. `admin_dsn` is a superuser's; `runtime_password` is None where none is needed."""
+    """The server of this run. `admin_dsn` is a superuser's; `runtime_password` is None where none is
+    needed."""
 
     __test__ = False
 
@@ -90,7 +92,15 @@ class Database:
 
     def psql(self, script: str, *arguments: str) -> str:
         """Run a script with psql as superuser and return what it printed. Errors: CalledProcessError."""
-        command = [str(self.server.bin_dir / "psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", self.admin_dsn, *arguments]
+        command = [
+            str(self.server.bin_dir / "psql"),
+            "-XqAt",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-d",
+            self.admin_dsn,
+            *arguments,
+        ]
         done = subprocess.run(command, input=script, capture_output=True, text=True, check=True)
         return done.stdout
 

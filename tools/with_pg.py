@@ -2,8 +2,9 @@
 
     python tools/with_pg.py [--pg16] [--migrate] [--set name=value] COMMAND [ARGUMENT ...]
 
-The command finds PGHOST, PGPORT, PGUSER, PGDATABASE (an empty database, or a migrated one with --migrate), the server's
-programs first in PATH, and MEMVEC_ADMIN_DSN and MEMVEC_RUNTIME_DSN. The server is gone when the command has ended.
+The command finds PGHOST, PGPORT, PGUSER, PGDATABASE (an empty database, or a migrated one with --migrate),
+the server's programs first in PATH, and MEMVEC_ADMIN_DSN and MEMVEC_RUNTIME_DSN. The server is gone when
+the command has ended.
 """
 
 from __future__ import annotations
