@@ -93,7 +93,8 @@ class Catalogue:
                    array(SELECT a.type::bigint
                            FROM unnest(p.proallargtypes, p.proargmodes) WITH ORDINALITY AS a (type, mode, n)
                           WHERE a.mode IN ('o', 'b', 't') ORDER BY n),
-                   (SELECT coalesce(min(substring(c FROM 'search_path=(.*)')), '') FROM unnest(p.proconfig) AS c),
+                   (SELECT coalesce(min(substring(c FROM 'search_path=(.*)')), '')
+                      FROM unnest(p.proconfig) AS c),
                    array(SELECT a.name || ' ' || format_type(a.type, NULL)
                            FROM unnest(p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[]))
                              AS a (name, type)),
