@@ -32,10 +32,10 @@ HEAD = """# SQL functions
 <!-- Written by `make docs` from the comments in the database. Edit those, not this file. -->
 
 Everything a client may do is a function of schema `memvec`. Call them with named arguments
-(`memvec.recall_memory(p_identity => 'ops', p_query => 'which port?')`). `p_identity` is always the raw session
-key: each function decides by itself which theme and person it stands for. Errors have SQLSTATE class `MV`, with
-a detail and a hint. “Who” names the role groups that may execute a function: runtime for agents, embedder for
-backfill workers, reader for recall only, admin for everything.
+(`memvec.recall_memory(p_identity => 'ops', p_query => 'which port?')`). `p_identity` is always the raw
+session key: each function decides by itself which theme and person it stands for. Errors have SQLSTATE class
+`MV`, with a detail and a hint. “Who” names the role groups that may execute a function: runtime for agents,
+embedder for backfill workers, reader for recall only, admin for everything.
 """
 QUERY = """
 SELECT p.proname AS name,

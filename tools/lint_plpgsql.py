@@ -9,7 +9,7 @@ is both a column and a variable, RETURN QUERY and INTO with the wrong number or 
 that a record does not have.
 
 What a record holds is learnt from the queries that fill it. Text of dynamic EXECUTE cannot be checked, nor
-can what depends on a record filled by it; the closing line counts those.
+can what depends on a record filled by it; the closing line counts the latter.
 """
 
 from __future__ import annotations

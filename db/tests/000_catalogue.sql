@@ -1,6 +1,6 @@
 -- Rules that hold for everything in the schema, also for what is added later. A failure lists the offenders.
 BEGIN;
-SELECT plan(24);
+SELECT plan(25);
 
 -- The tables of an embedding space are made at run time: one is made here, so that the rules are seen to hold for them.
 SELECT memvec_tests.act_as('tap_admin');
@@ -62,6 +62,50 @@ SELECT is_empty(
        CROSS JOIN unnest(f.proargnames, f.proargmodes) AS a (name, mode)
        WHERE coalesce(a.mode, 'i') IN ('i', 'b', 'v') AND a.name NOT LIKE 'p\_%' $$,
     'every argument has a name that begins with p_'
+);
+
+-- Who may execute what. A new grant belongs in this list, so that it shows in a diff. Everything else is internal.
+SELECT set_eq(
+    $$ SELECT f.proname::text, g.rolname::text
+       FROM fn AS f
+       CROSS JOIN aclexplode(f.proacl) AS a
+       INNER JOIN pg_roles AS g ON a.grantee = g.oid
+       WHERE a.grantee <> f.proowner $$,
+    $$ SELECT function_name, 'memvec_' || unnest(string_to_array(groups, ' '))
+       FROM (VALUES
+           ('canonical_identity', 'runtime reader admin'),
+           ('hello', 'runtime admin'),
+           ('register_agent', 'runtime admin'),
+
+           ('add_memory', 'runtime admin'),
+           ('append_turn', 'runtime admin'),
+           ('apply_ops', 'runtime admin'),
+           ('record_delegation', 'runtime admin'),
+           ('remove_memory', 'runtime admin'),
+           ('replace_memory', 'runtime admin'),
+           ('sync_memories', 'runtime admin'),
+
+           ('prefetch', 'runtime reader admin'),
+           ('recall_conversation', 'runtime reader admin'),
+           ('recall_memory', 'runtime reader admin'),
+           ('search_vector', 'runtime reader admin'),
+
+           ('add_embedding_space', 'admin'),
+           ('claim_pending', 'embedder admin'),
+           ('drop_embedding_space', 'admin'),
+           ('embedding_coverage', 'runtime embedder reader admin'),
+           ('report_embedding_failure', 'embedder admin'),
+           ('store_embeddings', 'runtime embedder admin'),
+
+           ('housekeeping', 'runtime admin'),
+           ('stats', 'runtime reader admin'),
+
+           ('bind_role', 'admin'),
+           ('schema_version', 'runtime embedder reader admin'),
+           ('set_setting', 'admin'),
+           ('unbind_role', 'admin')
+       ) AS expected (function_name, groups) $$,
+    'each group may execute exactly the functions it should'
 );
 
 -- Tables, sequences, views
