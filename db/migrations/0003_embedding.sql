@@ -43,3 +43,13 @@ CREATE TYPE memvec.recall_filter AS (
     since timestamptz,
     until timestamptz
 );
+
+CREATE TYPE memvec.fused_row AS (
+    id bigint,
+    rrf_score double precision,
+    vector_rank integer,
+    text_rank integer,
+    similarity real,
+    words_share real,
+    themes text []
+);

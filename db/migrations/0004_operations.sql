@@ -45,3 +45,17 @@ ALTER TABLE memvec.applied_ops ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memvec.maintenance_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memvec.theme_counts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memvec.term_statistics ENABLE ROW LEVEL SECURITY;
+
+-- One operation of a batch on its way through memvec.apply_ops, with whom it acts for once that is known.
+CREATE TYPE memvec.pending_op AS (
+    position integer,
+    op_id uuid,
+    op text,
+    identity text,
+    governance jsonb,
+    arguments jsonb,
+    agent_identity text,
+    person_key uuid,
+    error_code text,
+    message text
+);

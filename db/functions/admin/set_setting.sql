@@ -1,0 +1,66 @@
+CREATE OR REPLACE FUNCTION memvec.set_setting(p_name text, p_value text)
+RETURNS void
+LANGUAGE plpgsql
+VOLATILE
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_setting memvec.settings;
+    v_value text := coalesce(memvec.blankless(p_value), '');
+    v_fits boolean;
+BEGIN
+    SELECT * INTO v_setting FROM memvec.settings AS s WHERE s.name = p_name FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'MV007',
+            MESSAGE = format('there is no setting "%s"', p_name),
+            HINT = 'Settings: ' || (SELECT string_agg(s.name, ', ' ORDER BY s.name) FROM memvec.settings AS s) || '.';
+    END IF;
+
+    IF v_setting.kind = 'boolean' THEN
+        v_value := CASE
+            WHEN lower(v_value) IN ('true', 't', 'yes', 'on', '1') THEN 'true'
+            WHEN lower(v_value) IN ('false', 'f', 'no', 'off', '0') THEN 'false'
+        END;
+        v_fits := v_value IS NOT NULL;
+    ELSIF v_setting.kind IN ('integer', 'number') THEN
+        v_fits := v_value ~ CASE v_setting.kind
+                                WHEN 'integer' THEN '^[+-]?[0-9]{1,18}$'
+                                ELSE '^[+-]?[0-9]{1,18}(\.[0-9]{1,18})?$'
+                            END
+              AND v_value::numeric BETWEEN coalesce(v_setting.minimum, '-infinity') AND coalesce(v_setting.maximum, 'infinity');
+    ELSIF v_setting.choices IS NOT NULL THEN
+        v_fits := v_value = ANY (v_setting.choices);
+    ELSIF p_name = 'search_language' THEN
+        v_fits := EXISTS (SELECT FROM pg_ts_config AS c
+                           WHERE c.cfgname = v_value AND c.cfgnamespace = 'pg_catalog'::regnamespace);
+    ELSE
+        v_fits := true;
+    END IF;
+    IF v_fits IS NOT TRUE THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'MV007',
+            MESSAGE = format('"%s" is not a value for setting %s', left(p_value, 80), p_name),
+            DETAIL = v_setting.description,
+            HINT = CASE
+                WHEN v_setting.kind = 'boolean' THEN 'Use true or false.'
+                WHEN v_setting.choices IS NOT NULL THEN 'Use one of: ' || array_to_string(v_setting.choices, ', ') || '.'
+                WHEN p_name = 'search_language' THEN 'SELECT cfgname FROM pg_ts_config;'
+                ELSE format('Use a %s from %s to %s.', v_setting.kind, v_setting.minimum, v_setting.maximum)
+            END;
+    END IF;
+
+    UPDATE memvec.settings AS s SET value = v_value WHERE s.name = p_name;
+    IF p_name = 'search_language' AND v_value <> v_setting.value THEN
+        UPDATE memvec.settings AS s SET value = (s.value::integer + 1)::text WHERE s.name = 'search_version';
+    END IF;
+    INSERT INTO memvec.maintenance_log (operation, table_name, rows, parameters)
+    VALUES ('set_setting', 'settings', 1, jsonb_build_object('name', p_name, 'value', v_value, 'before', v_setting.value));
+END;
+$$;
+
+COMMENT ON FUNCTION memvec.set_setting IS
+'Changes a fleet-wide setting after checking its kind, range and choices; see table memvec.settings for all with their meaning. Errors: MV007 unknown setting or a value that does not fit.';
+REVOKE ALL ON FUNCTION memvec.set_setting FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
+GRANT EXECUTE ON FUNCTION memvec.set_setting TO memvec_admin;

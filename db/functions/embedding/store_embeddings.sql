@@ -1,0 +1,65 @@
+-- A vector names its row by id and by the hash of the text it was computed from, so it can neither land on a text that has
+-- changed meanwhile nor be planted by somebody who does not know the text.
+CREATE OR REPLACE FUNCTION memvec.store_embeddings(
+    p_space integer,
+    p_kinds text [],
+    p_ids bigint [],
+    p_hashes bytea [],
+    p_embeddings public.halfvec [],
+    OUT stored integer,
+    OUT changed integer,
+    OUT gone integer,
+    OUT invalid integer
+)
+RETURNS record
+LANGUAGE plpgsql
+VOLATILE
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_row record;
+    v_hash bytea;
+BEGIN
+    PERFORM memvec.assert_read_committed();
+    PERFORM memvec.checked_space(p_space, NULL);
+    stored := 0;
+    changed := 0;
+    gone := 0;
+    invalid := 0;
+    FOR v_row IN
+        SELECT * FROM unnest(p_kinds, p_ids, p_hashes, p_embeddings) AS r (kind, id, content_hash, embedding)
+         ORDER BY r.kind, r.id
+    LOOP
+        v_hash := NULL;
+        IF v_row.kind = 'entry' THEN
+            SELECT m.content_hash INTO v_hash
+              FROM memvec.memory_entries AS m
+             WHERE m.id = v_row.id AND m.embed
+               FOR KEY SHARE;
+        ELSIF v_row.kind = 'turn' THEN
+            SELECT c.content_hash INTO v_hash
+              FROM memvec.conversations AS c
+             WHERE c.id = v_row.id AND c.embed
+               FOR KEY SHARE;
+        END IF;
+        IF v_hash IS NULL THEN
+            gone := gone + 1;
+        ELSIF v_hash IS DISTINCT FROM v_row.content_hash THEN
+            changed := changed + 1;
+        ELSIF v_row.embedding IS NULL OR public.l2_norm(v_row.embedding) = 0 THEN
+            invalid := invalid + 1;
+        ELSE
+            PERFORM memvec.put_embedding(p_space, v_row.kind, v_row.id, v_row.embedding);
+            stored := stored + 1;
+        END IF;
+        DELETE FROM memvec.embedding_work AS w
+         WHERE w.space_id = p_space AND w.kind = v_row.kind AND w.row_id = v_row.id;
+    END LOOP;
+END;
+$$;
+
+COMMENT ON FUNCTION memvec.store_embeddings IS
+'Stores vectors and returns how many are stored, how many named a text that has changed, how many a row that is gone (or must not be embedded), and how many were zero. The four arrays belong together: kind (entry or turn), row id, content hash, vector. Errors: MV004 unknown space, MV005 wrong width (nothing is stored), MV006.';
+REVOKE ALL ON FUNCTION memvec.store_embeddings FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
+GRANT EXECUTE ON FUNCTION memvec.store_embeddings TO memvec_runtime, memvec_embedder, memvec_admin;

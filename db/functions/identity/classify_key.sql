@@ -1,0 +1,84 @@
+-- The rules that keep people out of theme names. Order matters: a sink's own name, the host's agent:… form, a platform with a
+-- chat type, a bare dm marker, personal data anywhere in the key, benchmarks; what is left is an ordinary theme.
+CREATE OR REPLACE FUNCTION memvec.classify_key(p_key text)
+RETURNS text
+LANGUAGE plpgsql
+IMMUTABLE
+PARALLEL SAFE
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c_direct CONSTANT text[] := '{dm,direct,p2p,private}';
+    c_group CONSTANT text[] :=
+        '{group,groups,supergroup,channel,thread,forum,topic,room,space,webhook,broadcast,meeting}';
+    c_platform CONSTANT text := '^(a2a|bluebubbles|buzz|dingtalk|discord|email|feishu|google_chat|googlechat|homeassistant'
+        || '|imessage|instagram|irc|kakao|lark|line|mastodon|matrix|mattermost|messenger|msgraph_webhook|nostr|ntfy|photon'
+        || '|qqbot|raft|relay|signal|simplex|skype|slack|sms|teams|telegram|threema|twitter|viber|wechat|wecom'
+        || '|wecom_callback|weixin|whatsapp|whatsapp_cloud|whatsapp_business|xmpp|yuanbao|zulip)$';
+    c_address CONSTANT text := '^(cell|mail|mailto|mobile|phone|tel)$';
+    v_segments text[];
+    v_platform_at integer;
+    v_next text;
+    v_personal boolean;
+BEGIN
+    IF p_key IS NULL OR p_key = 'default' THEN
+        RETURN 'default';
+    END IF;
+    IF p_key = 'whatsapp-dm' THEN
+        RETURN 'direct';
+    ELSIF p_key = 'external-group' THEN
+        RETURN 'group';
+    ELSIF p_key = '_bench' OR p_key ~ '^(.+-)?bench(-ws)?$' THEN
+        RETURN 'bench';
+    END IF;
+    -- The common case, a plain name, needs none of the rules below: they all want a colon, an at sign or digits.
+    IF p_key !~ '[:@]|[0-9][0-9 ().-]{5}' THEN
+        RETURN 'theme';
+    END IF;
+
+    SELECT array_agg(memvec.blankless(s.segment) ORDER BY s.position)
+      INTO v_segments
+      FROM unnest(string_to_array(p_key, ':')) WITH ORDINALITY AS s (segment, position);
+
+    IF v_segments[1] = 'agent' AND cardinality(v_segments) >= 4 THEN
+        RETURN CASE WHEN v_segments[4] = ANY (c_direct) THEN 'direct' ELSE 'group' END;
+    END IF;
+
+    SELECT min(s.position)
+      INTO v_platform_at
+      FROM unnest(v_segments) WITH ORDINALITY AS s (segment, position)
+     WHERE s.segment ~ c_platform;
+    v_next := v_segments[v_platform_at + 1];
+    -- An ordinary name may hold a platform's name in the middle (desk:signal:main), not in front of a chat type.
+    IF v_platform_at = 1 AND v_next = ANY (c_group) THEN
+        RETURN 'group';
+    END IF;
+    IF v_next = ANY (c_direct) OR p_key ~ '(^|:) *dm *:' THEN
+        RETURN 'direct';
+    END IF;
+    IF v_segments[1] ~ '^matrix$' AND v_next ~ '^!' OR v_segments[1] = 'slack' AND v_next ~ '^[cg](?=[a-z0-9]*[0-9])[a-z0-9]{6,}$'
+        OR v_next ~ '^-[0-9]{5,}$' OR p_key ~ '@g\.us' THEN
+        RETURN 'group';
+    END IF;
+
+    v_personal :=
+        p_key ~ '[^\s:@]+@[^\s:@]+\.[a-z0-9-]{2,}'
+        OR p_key ~ '^[0-9]{9,15}$'
+        OR length(regexp_replace(substring(p_key FROM '\+[0-9][0-9 ().-]*'), '[^0-9]', '', 'g')) >= 7
+        OR length(regexp_replace(substring(p_key FROM '^\([0-9][0-9 ().-]*'), '[^0-9]', '', 'g')) >= 7
+        OR coalesce(v_next ~ '^\+?[0-9][0-9 ().-]{4,}$', false)
+        OR coalesce(v_next ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$', false)
+        OR v_segments[1] = 'slack' AND coalesce(v_next ~ '^[udw](?=[a-z0-9]*[0-9])[a-z0-9]{6,}$', false)
+        OR v_segments[1] = 'matrix' AND coalesce(v_next ~ '^@', false)
+        OR v_segments[1] ~ c_address AND coalesce(v_segments[2] ~ '^\+?[0-9(][0-9 ().-]{4,}$', false);
+    IF v_personal THEN
+        RETURN CASE WHEN v_segments && c_group THEN 'group' ELSE 'direct' END;
+    END IF;
+    RETURN 'theme';
+END;
+$$;
+
+COMMENT ON FUNCTION memvec.classify_key IS
+'Returns what a cleaned session key stands for: default, theme, direct (a person''s chat), group (a chat of several, also any unknown chat type of the host''s agent:<ns>:<platform>:<type> form) or bench. Internal.';
+REVOKE ALL ON FUNCTION memvec.classify_key FROM public;

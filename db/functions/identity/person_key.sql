@@ -1,0 +1,42 @@
+-- One contact is one person however the host spells the key: the agent's namespace, the marker dm, WhatsApp's address and
+-- device suffixes and the thread of a direct chat are not part of who somebody is. Where a platform's ids hold colons
+-- themselves the thread is kept: two persons for one contact is a nuisance, one person for two contacts is a leak.
+CREATE OR REPLACE FUNCTION memvec.person_key(p_key text, p_kind text)
+RETURNS uuid
+LANGUAGE plpgsql
+STABLE
+PARALLEL SAFE
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_person text := regexp_replace(p_key, '^agent *: *[^:]*:', '');
+    v_secret bytea;
+BEGIN
+    IF p_kind NOT IN ('direct', 'group') THEN
+        RETURN NULL;
+    END IF;
+    v_person := regexp_replace(v_person, ' *: *', ':', 'g');
+    IF p_kind = 'direct' THEN
+        v_person := regexp_replace(v_person, '(:[0-9]{1,3})?@(s\.whatsapp\.net|c\.us)', '');
+        v_person := regexp_replace(v_person, '^([a-z0-9_]+):(dm|direct|p2p|private):', '\1:');
+        v_person := regexp_replace(
+            v_person,
+            '^(whatsapp|whatsapp_cloud|telegram|signal|discord|slack|sms|imessage|bluebubbles|phone|tel|email)'
+            || ':(\+?[0-9][0-9 ().-]*|[a-z][a-z0-9]+|[^:@\s]+@[^:@\s]+):.*$',
+            '\1:\2'
+        );
+        IF v_person ~ '^([a-z_]+:)?\+?[0-9][0-9 ().-]*$' THEN
+            v_person := regexp_replace(v_person, '[ ().+-]', '', 'g');
+        END IF;
+    END IF;
+    SELECT s.value INTO STRICT v_secret FROM memvec.secrets AS s WHERE s.name = 'person_key';
+    RETURN encode(
+        substr(sha256(v_secret || sha256(v_secret || convert_to(v_person, 'UTF8'))), 1, 16), 'hex'
+    )::uuid;
+END;
+$$;
+
+COMMENT ON FUNCTION memvec.person_key IS
+'Returns the person that a cleaned chat key of kind direct or group stands for: the first 16 bytes of a nested SHA-256 keyed with the database''s secret, as uuid; NULL for other kinds. The key itself is never stored. Internal.';
+REVOKE ALL ON FUNCTION memvec.person_key FROM public;

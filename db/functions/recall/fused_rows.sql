@@ -1,0 +1,108 @@
+-- Reciprocal Rank Fusion (Cormack, Clarke, Buettcher 2009) of the two legs. The same text in several themes is one result,
+-- shown as its best row; where many copies fill a leg, the legs are asked again deeper until enough texts are there.
+CREATE OR REPLACE FUNCTION memvec.fused_rows(
+    p_kind text,
+    p_query text,
+    p_embedding public.halfvec,
+    p_space integer,
+    p_filter memvec.recall_filter,
+    p_limit integer,
+    p_min_similarity real,
+    p_half_life interval
+)
+RETURNS TABLE (
+    id bigint,
+    rrf_score double precision,
+    vector_rank integer,
+    text_rank integer,
+    similarity real,
+    words_share real,
+    themes text []
+)
+LANGUAGE plpgsql
+STABLE
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_custom_plan
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    c_deepest CONSTANT integer := 5000;
+    v_k double precision := memvec.setting('rrf_k')::double precision;
+    v_depth integer := greatest(memvec.setting('rrf_depth')::integer, p_limit);
+    v_weight_vector double precision := memvec.setting('rrf_weight_vector')::double precision;
+    v_weight_text double precision := memvec.setting('rrf_weight_text')::double precision;
+    v_half_life double precision := nullif(greatest(extract(epoch FROM p_half_life), 0), 0);
+    v_words boolean := memvec.blankless(p_query) IS NOT NULL;
+    v_found bigint;
+    v_rows memvec.fused_row[];
+BEGIN
+    LOOP
+        WITH vector AS MATERIALIZED (
+            SELECT v.id, v.rank
+              FROM memvec.vector_leg(p_kind, p_space, p_embedding, p_filter, v_depth) AS v
+             WHERE p_embedding IS NOT NULL
+               AND (p_min_similarity IS NULL OR 1 - v.distance >= p_min_similarity)
+        ), words AS MATERIALIZED (
+            SELECT t.id, t.rank, t.words_share
+              FROM memvec.text_leg(p_kind, p_query, p_filter, v_depth) AS t
+             WHERE v_words
+        ), fused AS (
+            SELECT coalesce(v.id, w.id) AS id, v.rank AS vector_rank, w.rank AS text_rank, w.words_share,
+                   coalesce(v_weight_vector / (v_k + v.rank), 0) + coalesce(v_weight_text / (v_k + w.rank), 0) AS score
+              FROM vector AS v
+              FULL JOIN words AS w ON w.id = v.id
+        ), dated AS (
+            SELECT f.*, m.agent_identity, m.person_key, m.content_hash, m.updated_at AS seen
+              FROM fused AS f
+              JOIN memvec.memory_entries AS m ON p_kind = 'entry' AND m.id = f.id
+            UNION ALL
+            SELECT f.*, c.agent_identity, c.person_key, c.content_hash, c.ts
+              FROM fused AS f
+              JOIN memvec.conversations AS c ON p_kind = 'turn' AND c.id = f.id
+        ), decayed AS (
+            SELECT d.*,
+                   CASE WHEN v_half_life IS NULL THEN d.score
+                        ELSE d.score * power(0.5, greatest(0, extract(epoch FROM now() - d.seen)) / v_half_life)
+                   END AS final
+              FROM dated AS d
+        ), copies AS (
+            SELECT d.*,
+                   row_number() OVER same AS copy,
+                   array_agg(d.agent_identity) OVER (PARTITION BY d.content_hash) AS holders
+              FROM decayed AS d
+            WINDOW same AS (PARTITION BY d.content_hash ORDER BY d.final DESC, d.seen DESC, d.id DESC)
+        ), best AS (
+            SELECT c.id, c.final, c.vector_rank, c.text_rank, c.words_share, c.seen,
+                   ARRAY(SELECT DISTINCT h.theme FROM unnest(c.holders) AS h (theme) ORDER BY h.theme) AS themes
+              FROM copies AS c
+             WHERE c.copy = 1
+             ORDER BY c.final DESC, c.seen DESC, c.id DESC
+             LIMIT p_limit
+        )
+        SELECT (SELECT greatest(count(v.rank), (SELECT count(w.rank) FROM words AS w)) FROM vector AS v),
+               array_agg(ROW(b.id, b.final, b.vector_rank, b.text_rank, NULL, b.words_share, b.themes)::memvec.fused_row
+                         ORDER BY b.final DESC, b.seen DESC, b.id DESC)
+          INTO v_found, v_rows
+          FROM best AS b;
+        -- Enough texts, or no leg was full, so that going deeper would bring nothing.
+        EXIT WHEN coalesce(cardinality(v_rows), 0) >= p_limit OR v_found < v_depth OR v_depth >= c_deepest
+            OR NOT p_filter.others;
+        v_depth := least(v_depth * 5, c_deepest);
+    END LOOP;
+
+    RETURN QUERY
+        SELECT r.id, r.rrf_score, r.vector_rank, r.text_rank, s.similarity, r.words_share, r.themes
+          FROM unnest(v_rows) WITH ORDINALITY
+               AS r (id, rrf_score, vector_rank, text_rank, similarity, words_share, themes, position)
+          LEFT JOIN memvec.similarities(
+                        p_kind, p_space, p_embedding, ARRAY(SELECT a.id FROM unnest(v_rows) AS a)
+                    ) AS s ON s.id = r.id
+         ORDER BY r.position;
+END;
+$$;
+
+COMMENT ON FUNCTION memvec.fused_rows IS
+'Returns the p_limit best rows of both legs, best first: score = sum over the legs of weight / (rrf_k + rank), times 2 ^ (-age / p_half_life) when that is given; ties by recency, then id. p_min_similarity drops rows from the vector leg only. Also the rank in each leg, the cosine similarity (NULL without a vector), the share of the question''s words, and the themes that hold the same text. Internal.';
+REVOKE ALL ON FUNCTION memvec.fused_rows FROM public;
