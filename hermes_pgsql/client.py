@@ -87,7 +87,7 @@ class Memvec:
         """A handle like this one whose calls end after ``seconds``."""
         return Memvec(self._dsn, self._governance, timeout=seconds)
 
-    # Identity -------------------------------------------------------------------------------------
+    # Identity ------------------------------------------------------------
 
     def canonical_identity(
         self,
@@ -157,7 +157,7 @@ class Memvec:
             },
         )[0]
 
-    # Write ----------------------------------------------------------------------------------------
+    # Write ------------------------------------------------------------
 
     def add_memory(
         self,
@@ -170,7 +170,7 @@ class Memvec:
         embedding: VectorLike | None = None,
         space: int | None = None,
     ) -> Written:
-        """Store an entry (``target``: memory or user). One that is there already is a duplicate, not an error.
+        """Store an entry (``target``: memory or user). One that is there is a duplicate, not an error.
 
         Raises ``InvalidArgument`` for blank content.
         """
@@ -356,7 +356,7 @@ class Memvec:
             OpResult, "SELECT * FROM memvec.apply_ops(p_ops => %(ops)s::jsonb)", {"ops": jsonb(list(ops))}
         )
 
-    # Embedding ------------------------------------------------------------------------------------
+    # Embedding ------------------------------------------------------------
 
     def add_embedding_space(
         self,
@@ -433,7 +433,10 @@ class Memvec:
         """Lease rows without a vector in this space to the caller. Embedder role only."""
         return self._once(
             Pending,
-            "SELECT * FROM memvec.claim_pending(p_space => %(space)s::integer, p_limit => %(limit)s::integer)",
+            """
+            SELECT * FROM memvec.claim_pending(
+                p_space => %(space)s::integer, p_limit => %(limit)s::integer)
+            """,
             {"space": int4(space), "limit": int4(limit)},
         )
 
@@ -462,7 +465,7 @@ class Memvec:
         """How many rows have a vector, wait for one or failed, per space and kind."""
         return self._repeatable(Coverage, "SELECT * FROM memvec.embedding_coverage()", {})
 
-    # Recall ---------------------------------------------------------------------------------------
+    # Recall ------------------------------------------------------------
 
     def recall_memory(
         self,
@@ -524,7 +527,7 @@ class Memvec:
         min_similarity: float | None = None,
         half_life: timedelta | None = None,
     ) -> list[RecalledTurn]:
-        """The turns that bear on a question, best first. ``scope`` may also be session (of ``session_id``)."""
+        """The turns that bear on a question, best first. ``scope`` may be session, with ``session_id``."""
         return self._repeatable(
             RecalledTurn,
             """
@@ -584,7 +587,7 @@ class Memvec:
             },
         )
 
-    # Upkeep and administration --------------------------------------------------------------------
+    # Upkeep and administration ------------------------------------------------------------
 
     def housekeeping(self) -> list[Chore]:
         """Do the upkeep that is due, unless somebody else is at it. Bounded, and safe to call at any time."""
@@ -610,7 +613,8 @@ class Memvec:
         self._scalar(
             """
             SELECT memvec.bind_role(
-                p_role => %(role)s::text, p_identity => %(identity)s::text, p_read_all => %(read_all)s::boolean)
+                p_role => %(role)s::text, p_identity => %(identity)s::text,
+                p_read_all => %(read_all)s::boolean)
             """,
             {"role": clean_text(role), "identity": clean_text(identity), "read_all": read_all},
         )
@@ -625,7 +629,7 @@ class Memvec:
             ),
         )
 
-    # Calling --------------------------------------------------------------------------------------
+    # Calling ------------------------------------------------------------
 
     def _repeatable(self, record: type[Record], query: LiteralString, arguments: Arguments) -> list[Record]:
         """The rows of a call that may safely be done twice."""
@@ -689,7 +693,7 @@ class _Deadline:
         over = False
 
         def cancel() -> None:
-            # Under the lock, so that the connection is not in somebody else's hands before the request is sent.
+            # Under the lock, so that the connection is in nobody else's hands before the request is sent.
             with running, suppress(psycopg.Error):
                 if not over:
                     conn.cancel_safe(timeout=_CANCEL_WAIT)

@@ -1,0 +1,81 @@
+"""``add``: store an entry, or a turn of a conversation."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from hermes_pgsql.cli.options import AsJson, Dsn, Theme, settings_with
+from hermes_pgsql.cli.output import note, show, show_json
+
+
+class Target(StrEnum):
+    memory = "memory"
+    user = "user"
+
+
+def add(
+    theme: Theme,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT", show_default=False, help="The text; without one, standard input is read."
+        ),
+    ] = None,
+    target: Annotated[
+        Target | None,
+        typer.Option(show_default=False, help="Which memory an entry belongs to. Default: memory."),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="ID", show_default=False, help="Store a turn of this session, not an entry."),
+    ] = None,
+    role: Annotated[
+        str | None, typer.Option(show_default=False, help="Who said it, with --session. Default: user.")
+    ] = None,
+    dsn: Dsn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store TEXT as an entry of a theme's memory or, with --session, as a turn of a conversation."""
+    from hermes_pgsql.cli.vectors import vector_of_document
+    from hermes_pgsql.opening import open_memvec
+
+    if session is None and role is not None:
+        raise typer.BadParameter("--role goes with --session.")
+    if session is not None and target is not None:
+        raise typer.BadParameter("--target is for entries; a turn (--session) has none.")
+    text = " ".join(words) if words else _standard_input()
+    settings = settings_with(dsn=dsn)
+    memvec = open_memvec(settings)
+    vector = vector_of_document(text, theme, memvec, settings)
+    if session is None:
+        kind, where = "entry", str(target or Target.memory)
+        row = memvec.add_memory(theme, where, text, embedding=vector.embedding, space=vector.space)
+    else:
+        kind, where = "turn", role or "user"
+        row = memvec.append_turn(theme, session, where, text, embedding=vector.embedding, space=vector.space)
+    if as_json:
+        show_json(
+            {
+                "kind": kind,
+                "id": row.id,
+                "outcome": row.outcome,
+                "embedded": vector.embedding is not None,
+                "why_not_embedded": vector.why_not,
+            }
+        )
+        return
+    verb = "Stored" if row.outcome == "added" else "Already there:"
+    show(f"{verb} {kind} {row.id} ({where}) of {theme}.")
+    if vector.why_not:
+        note(f"stored without a vector, found by words only: {vector.why_not}")
+
+
+def _standard_input() -> str:
+    if sys.stdin.isatty():
+        raise typer.BadParameter("give a text, or pipe one in.")
+    # Bytes, so that what is not UTF-8 is stored as well as it can be instead of failing.
+    return sys.stdin.buffer.read().decode("utf-8", "replace").strip()

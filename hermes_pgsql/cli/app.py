@@ -1,0 +1,42 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hermes_pgsql.cli import add, migrate, search, server, stats
+
+app = typer.Typer(
+    name="hermes-pgsql",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from hermes_pgsql import __version__
+
+        typer.echo(f"hermes-pgsql {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(  # pyright: ignore[reportUnusedFunction]
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Memory for hermes-agent that lives in PostgreSQL."""
+
+
+app.command()(server.up)
+app.command()(server.down)
+app.command()(migrate.migrate)
+app.command()(add.add)
+app.command()(search.search)
+app.command()(stats.stats)

@@ -1,0 +1,50 @@
+"""``migrate``: install the schema in a database or bring it up to date."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
+from hermes_pgsql.cli.output import show, show_json, warn
+
+
+def migrate(
+    admin_dsn: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HERMES_PGSQL_ADMIN_DSN",
+            show_default=False,
+            help="Connection string of an administrator. Not needed for the embedded server.",
+        ),
+    ] = None,
+    runtime_role: Annotated[
+        str, typer.Option(help="Login role of the agents; made if it is missing. Empty: none.")
+    ] = "hermes",
+    embedder_role: Annotated[
+        str | None,
+        typer.Option(show_default=False, help="Login role of embedding workers; made if it is missing."),
+    ] = None,
+    dsn: Dsn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Install the schema memvec, or bring it up to date. Running it again changes nothing."""
+    from hermes_pgsql.migrate import migrate as run
+    from hermes_pgsql.opening import admin_dsn as find_admin_dsn
+
+    settings = settings_with(dsn=dsn, admin_dsn=admin_dsn)
+    report = run(find_admin_dsn(settings), runtime_role.strip() or None, embedder_role=embedder_role)
+    if as_json:
+        show_json(report)
+        return
+    for name in report.applied:
+        show(f"applied  {name}")
+    show(f"written  {report.functions} functions")
+    for sentence in report.granted:
+        show(f"granted  {sentence}")
+    if not report.applied and not report.granted:
+        show("The schema was up to date.")
+    show(f"The schema is at version {report.schema_version}.")
+    for warning in report.warnings:
+        warn(warning)

@@ -1,0 +1,62 @@
+"""Options that several commands share, and the settings they make together with environment and file."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from hermes_pgsql.cli.output import warn
+from hermes_pgsql.config import Settings, load_command_line_settings
+
+Dsn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--dsn",
+        envvar="HERMES_PGSQL_DSN",
+        show_default=False,
+        help="Connection string of the database, or 'embedded'. Default: the one in config.yaml.",
+    ),
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Theme: TypeAlias = Annotated[
+    str, typer.Option("--as", metavar="THEME", help="Theme (or session key) to act as.", show_default=False)
+]
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGO: Final = re.compile(r"(\d{1,6})\s*([smhdw])", re.IGNORECASE)
+
+
+def settings_with(**options: object) -> Settings:
+    """The settings, with the given options above environment and file. Complaints go to standard error."""
+    settings = load_command_line_settings(overrides=options)
+    for warning in settings.warnings:
+        warn(warning)
+    return settings
+
+
+def parse_moment(text: str) -> datetime:
+    """A date, a date with a time, or how long ago (12h, 7d, 2w)."""
+    ago = _AGO.fullmatch(text.strip())
+    try:
+        if ago:
+            return datetime.now(UTC) - timedelta(**{_UNITS[ago[2].lower()]: int(ago[1])})
+        return datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            "write a date such as 2026-01-31 or 2026-01-31T12:00, or how long ago, such as 12h, 7d or 2w"
+        ) from None
+
+
+Since: TypeAlias = Annotated[
+    datetime | None,
+    typer.Option(
+        parser=parse_moment, metavar="WHEN", show_default=False, help="Not older than (7d, 2026-01-31)."
+    ),
+]
+Until: TypeAlias = Annotated[
+    datetime | None,
+    typer.Option(parser=parse_moment, metavar="WHEN", show_default=False, help="Not newer than."),
+]

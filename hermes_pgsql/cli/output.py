@@ -1,0 +1,106 @@
+"""What commands print: tables for people, JSON for programs, notes and errors on standard error."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from uuid import UUID
+
+from hermes_pgsql.errors import HermesPgsqlError, redact_dsn
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+WIDTH_OF_FILES: Final = 120
+# Stored text is other people's: control characters could move the cursor or rewrite what is on the screen.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """``text`` without control characters and direction overrides, fit for a terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def console(stream: TextIO) -> Console:
+    """A console that colours only on terminals, and is wide enough to be read where there is none."""
+    from rich.console import Console
+
+    width = None if stream.isatty() or os.environ.get("COLUMNS") else WIDTH_OF_FILES
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def show(renderable: RenderableType) -> None:
+    """Print a result."""
+    console(sys.stdout).print(renderable)
+
+
+def show_json(value: object) -> None:
+    """Print a result for programs: one JSON document, text as UTF-8 where the terminal can."""
+    text = json.dumps(value, default=_as_json, ensure_ascii=False, indent=2)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, default=_as_json, indent=2)
+    sys.stdout.write(f"{text}\n")
+
+
+def note(text: str) -> None:
+    """Print something a person should know besides the result."""
+    _complain(text, "note: ")
+
+
+def warn(text: str) -> None:
+    _complain(text, "warning: ")
+
+
+def show_error(error: HermesPgsqlError) -> None:
+    """Print what went wrong and what to do next."""
+    _complain(error.message, "error: ")
+    if error.detail and error.detail != error.message:
+        _complain(error.detail, "  ")
+    if error.hint:
+        _complain(error.hint, "  ")
+
+
+def _complain(text: str, prefix: str) -> None:
+    sys.stderr.write(f"{prefix}{plain(redact_dsn(text))}\n")
+
+
+def text_cell(text: str, limit: int = 300) -> Text:
+    """A cell with stored text: on one line, cut at ``limit`` characters, never read as markup."""
+    from rich.text import Text
+
+    line = " ".join(plain(text).split())
+    return Text(line if len(line) <= limit else f"{line[: limit - 1]}…")
+
+
+def age(moment: datetime | None) -> str:
+    """How long ago, in one unit: 5 min, 3 h, 12 d."""
+    if moment is None:
+        return "-"
+    seconds = max(0.0, (datetime.now(UTC) - moment).total_seconds())
+    for unit, size in (("y", 365.25 * 86400), ("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
+
+
+def _as_json(value: Any) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[object, object]", value))
+    return str(value)

@@ -1,0 +1,115 @@
+"""``search``: what a theme remembers about a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_pgsql.cli.add import Target
+from hermes_pgsql.cli.options import AsJson, Dsn, Since, Theme, Until, settings_with
+from hermes_pgsql.cli.output import age, note, plain, show, show_json, text_cell
+
+if TYPE_CHECKING:
+    from hermes_pgsql.results import RecalledEntry, RecalledTurn
+
+
+def search(
+    theme: Theme,
+    query: Annotated[list[str], typer.Argument(metavar="QUERY", show_default=False, help="The question.")],
+    scope: Annotated[str, typer.Option(help="own, all (but sinks), or the name of a theme.")] = "own",
+    turns: Annotated[bool, typer.Option("--turns", help="Search conversations instead of entries.")] = False,
+    target: Annotated[
+        Target | None, typer.Option(show_default=False, help="Only entries of this memory.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 10,
+    since: Since = None,
+    until: Until = None,
+    dsn: Dsn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search a theme's memory by meaning and by words, best first."""
+    from hermes_pgsql.cli.vectors import vector_of_question
+    from hermes_pgsql.opening import open_memvec
+
+    if turns and target is not None:
+        raise typer.BadParameter("--target is for entries; turns (--turns) have none.")
+    question = " ".join(query)
+    settings = settings_with(dsn=dsn)
+    memvec = open_memvec(settings)
+    vector = vector_of_question(question, theme, memvec, settings)
+    words = question if settings.hybrid_search or vector.embedding is None else None
+    rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]
+    if turns:
+        rows = memvec.recall_conversation(
+            theme,
+            words,
+            embedding=vector.embedding,
+            space=vector.space,
+            scope=scope,
+            limit=limit,
+            since=since,
+            until=until,
+        )
+    else:
+        rows = memvec.recall_memory(
+            theme,
+            words,
+            embedding=vector.embedding,
+            space=vector.space,
+            scope=scope,
+            target=None if target is None else str(target),
+            limit=limit,
+            since=since,
+            until=until,
+        )
+    if as_json:
+        show_json(
+            {"query": question, "words_only": vector.why_not is not None, "why": vector.why_not, "rows": rows}
+        )
+        return
+    if rows:
+        _show_table(rows)
+    else:
+        show("Nothing found.")
+    if vector.why_not:
+        note(f"words only: {vector.why_not}")
+
+
+def _show_table(rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("#", justify="right")
+    table.add_column("theme")
+    table.add_column("from")
+    table.add_column("score", justify="right")
+    table.add_column("age", justify="right", no_wrap=True)
+    table.add_column("text", ratio=1, overflow="fold")
+    for rank, row in enumerate(rows, start=1):
+        others = len(row.themes) - 1
+        table.add_row(
+            str(rank),
+            Text(plain(row.agent_identity) + (f" (+{others})" if others > 0 else "")),
+            Text(plain(_origin(row))),
+            "words" if row.score is None else f"{row.score:.2f}",
+            age(_moment(row)),
+            text_cell(row.content),
+        )
+    show(table)
+
+
+def _origin(row: RecalledEntry | RecalledTurn) -> str:
+    from hermes_pgsql.results import RecalledTurn
+
+    return row.role if isinstance(row, RecalledTurn) else row.target
+
+
+def _moment(row: RecalledEntry | RecalledTurn) -> datetime:
+    from hermes_pgsql.results import RecalledTurn
+
+    return row.ts if isinstance(row, RecalledTurn) else row.updated_at

@@ -1,0 +1,46 @@
+"""``up`` and ``down``: the embedded server of this operating-system user."""
+
+from __future__ import annotations
+
+from hermes_pgsql.cli.options import AsJson
+from hermes_pgsql.cli.output import note, show, show_json, warn
+
+
+def up(as_json: AsJson = False) -> None:
+    """Start the embedded server (or find it running) and bring its schema up to date."""
+    from hermes_pgsql.opening import require_embedded, start_embedded
+
+    require_embedded()
+    server, report = start_embedded()
+    if report is not None:
+        for warning in report.warnings:
+            warn(warning)
+    if as_json:
+        show_json(
+            {
+                "state": "running",
+                "dsn": server.runtime_dsn,
+                "admin_dsn": server.admin_dsn,
+                "data_dir": str(server.data_dir),
+                "migrated": report is not None,
+            }
+        )
+        return
+    if report is not None:
+        note(f"The schema was brought up to date (version {report.schema_version}).")
+    show(f"The embedded server is running, with its data in {server.data_dir}.")
+    show("Agents and the command line find it by themselves when no dsn is configured (or: dsn: embedded).")
+    show(f'psql: {server.bin_dir / "psql"} "{server.runtime_dsn}"')
+
+
+def down(as_json: AsJson = False) -> None:
+    """Stop the embedded server. Its data stays."""
+    from hermes_pgsql import embedded
+    from hermes_pgsql.opening import require_embedded
+
+    require_embedded()
+    stopped = embedded.down()
+    if as_json:
+        show_json({"state": "stopped", "was_running": stopped})
+        return
+    show("The embedded server was stopped." if stopped else "The embedded server was not running.")

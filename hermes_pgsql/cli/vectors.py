@@ -1,0 +1,73 @@
+"""Vectors for the commands that store or search one text, and a sentence why when there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hermes_pgsql.client import Memvec
+from hermes_pgsql.config import Settings
+
+if TYPE_CHECKING:
+    from hermes_pgsql.embedding import Embedder, Embedding
+
+
+@dataclass(frozen=True, slots=True)
+class TextVector:
+    """A text's vector and the space it belongs to; or neither, and ``why_not``."""
+
+    embedding: Embedding | None
+    space: int | None
+    why_not: str | None
+
+
+def vector_of_document(text: str, identity: str, memvec: Memvec, settings: Settings) -> TextVector:
+    """The vector to store with ``text``."""
+    from hermes_pgsql.embedding import EmbeddingFailure
+    from hermes_pgsql.opening import open_embedder
+
+    if not settings.embed_on_write:
+        return TextVector(None, None, "embed_on_write is off")
+    choice = open_embedder(settings)
+    if choice.embedder is None:
+        return TextVector(None, None, choice.reason)
+    try:
+        made = choice.embedder.embed_documents([text], settings.embed_write_timeout)[0]
+        if isinstance(made, EmbeddingFailure):
+            return TextVector(None, None, made.reason)
+        return _in_its_space(made, choice.embedder, identity, memvec)
+    finally:
+        choice.embedder.close()
+
+
+def vector_of_question(text: str, identity: str, memvec: Memvec, settings: Settings) -> TextVector:
+    """The vector to search with."""
+    from hermes_pgsql.embedding import EmbeddingError
+    from hermes_pgsql.opening import open_embedder
+
+    choice = open_embedder(settings)
+    if choice.embedder is None:
+        return TextVector(None, None, choice.reason)
+    try:
+        made = choice.embedder.embed_query(text, settings.embed_timeout)
+        return _in_its_space(made, choice.embedder, identity, memvec)
+    except EmbeddingError as error:
+        return TextVector(None, None, str(error))
+    finally:
+        choice.embedder.close()
+
+
+def _in_its_space(embedding: Embedding, embedder: Embedder, identity: str, memvec: Memvec) -> TextVector:
+    greeting = memvec.hello(
+        identity,
+        embedder.model,
+        len(embedding),
+        embedder.query_prefix,
+        embedder.document_prefix,
+        embedder.min_similarity,
+    )
+    if greeting.space_id is None:
+        return TextVector(
+            None, None, " ".join(greeting.warnings) or "the database has no space for the model"
+        )
+    return TextVector(embedding, greeting.space_id, None)
