@@ -5,7 +5,7 @@ SHELL = /bin/sh
 PYTHON ?=
 VENV = .venv
 PY = $(VENV)/bin/python
-PIP_INSTALL = $(PY) -m pip --disable-pip-version-check --no-input install --quiet
+PIP_INSTALL = $(PY) -m pip --disable-pip-version-check --no-input install -qq
 ROLE = hermes
 
 .DEFAULT_GOAL := help
@@ -78,5 +78,5 @@ build/pgtap/.ready: tools/fetch_pgtap.sh
 # pgspot needs an older parser than the other linters: an environment of its own.
 build/pgspot/.ready: $(VENV)/.made
 	@sh tools/make_venv.sh build/pgspot $(PYTHON)
-	@build/pgspot/bin/python -m pip --disable-pip-version-check --no-input install --quiet 'pgspot>=0.9.4,<1' </dev/null
+	@build/pgspot/bin/python -m pip --disable-pip-version-check --no-input install -qq 'pgspot>=0.9.4,<1' </dev/null
 	@touch $@

@@ -114,9 +114,14 @@ def _reachable_installation(installation: Path, base: Path, account: pwd.struct_
     program = (installation / "bin" / "postgres").resolve()
     if all(path.stat().st_mode & 0o001 for path in (program, *program.parents)):
         return installation
-    copy = base / "pg"
+    package = installation.parent
+    copy = base / package.name / installation.name
     shutil.copytree(installation, copy, symlinks=True, ignore=shutil.ignore_patterns("include", "pgxs"))
-    for path in (copy, *copy.rglob("*")):
+    # The programs look for the libraries of their wheel in a folder beside the package.
+    libraries = f"{package.name}.libs"
+    if (package.parent / libraries).is_dir():
+        shutil.copytree(package.parent / libraries, base / libraries, symlinks=True)
+    for path in base.rglob("*"):
         os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
     return copy
 
