@@ -1,6 +1,7 @@
 -- Rules that hold for everything in the schema, also for what is added later. A failure lists the offenders.
 BEGIN;
 SELECT plan(25);
+SELECT memvec_tests.alone();
 
 -- The tables of an embedding space are made at run time: one is made here, so that the rules are seen to hold for them.
 SELECT memvec_tests.act_as('tap_admin');
