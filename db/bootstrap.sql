@@ -341,18 +341,20 @@ BEGIN
         END IF;
 
         -- A superuser passes every membership test, so the catalogue is asked.
-        IF NOT EXISTS (SELECT FROM pg_auth_members AS m
-                        WHERE m.roleid = v_group::regrole AND m.member = v_attributes.oid)
-           AND (v_attributes.rolsuper OR NOT pg_has_role(v_role, v_group, 'USAGE')) THEN
+        IF (CASE WHEN v_attributes.rolsuper
+                THEN NOT EXISTS (SELECT FROM pg_auth_members AS m
+                                  WHERE m.roleid = v_group::regrole AND m.member = v_attributes.oid)
+                ELSE NOT pg_has_role(v_role, v_group, 'USAGE') END) THEN
             BEGIN
-                EXECUTE format('GRANT %I TO %I', v_group, v_role);
+                -- spelled out, because a NOINHERIT login would otherwise be a member without the rights
+                EXECUTE format('GRANT %I TO %I WITH INHERIT TRUE', v_group, v_role);
                 RAISE NOTICE USING ERRCODE = 'MV100', MESSAGE = format('granted %I to %I', v_group, v_role);
             EXCEPTION
                 WHEN insufficient_privilege THEN
                     RAISE EXCEPTION USING ERRCODE = 'MV105',
                         MESSAGE = format('"%s" may not grant %I to the login role "%s"', current_user, v_group, v_role),
                         DETAIL = format('The login role needs to be a member of %I.', v_group),
-                        HINT = format('As a superuser run: GRANT %I TO %I;', v_group, v_role);
+                        HINT = format('As a superuser run: GRANT %I TO %I WITH INHERIT TRUE;', v_group, v_role);
                 WHEN unique_violation THEN
                     NULL;  -- a migration of another database was faster
             END;

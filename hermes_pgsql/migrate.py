@@ -195,7 +195,7 @@ def _migrate_in_transaction(
         "memvec.migrations": "\n".join(f"{file.sha256}  {file.name}" for file in files.migrations),
     }
     applied: list[str] = []
-    with _failing_as("committing"), connection.transaction():
+    with _failing_as("the transaction"), connection.transaction():
         with _failing_as(files.bootstrap.path):
             for name, value in settings.items():
                 connection.execute("SELECT set_config(%s, %s, true)", (name, value))
