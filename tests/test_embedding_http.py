@@ -70,7 +70,7 @@ def embed_all(request: Request) -> Reply:
 
 
 class FakeEndpoint:
-    """A server on a free port. `answer` gets each request; it returns a Reply, or handles the socket itself."""
+    """A server on a free port. `answer` gets each request; `raw`, if set, gets the socket instead."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -139,7 +139,7 @@ def one_item(embedding: Any) -> Reply:
     return Reply({"data": [{"index": 0, "embedding": embedding}]})
 
 
-# -- replies ------------------------------------------------------------------------------------------------
+# -- replies --
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_the_width_is_learned_and_then_kept(endpoint: FakeEndpoint) -> None:
     assert used.dim == 3
 
 
-# -- batches and long texts ------------------------------------------------------------------------------------
+# -- batches and long texts --
 
 
 def test_poison_texts_fail_alone_with_few_requests(endpoint: FakeEndpoint) -> None:
@@ -386,7 +386,7 @@ def test_prefixes_go_in_front_of_the_text(endpoint: FakeEndpoint) -> None:
     assert (used.query_prefix, used.document_prefix) == ("search_query: ", "search_document: ")
 
 
-# -- requests ------------------------------------------------------------------------------------------------
+# -- requests --
 
 
 @pytest.mark.parametrize(
@@ -507,7 +507,7 @@ def test_redirects_are_not_followed(endpoint: FakeEndpoint) -> None:
     assert [request.path for request in endpoint.requests] == ["/v1/embeddings"]
 
 
-# -- secrets ---------------------------------------------------------------------------------------------------
+# -- secrets --
 
 
 def test_the_key_is_read_at_each_call(endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -560,7 +560,7 @@ def test_user_and_password_in_the_url_are_used_and_never_shown(endpoint: FakeEnd
     assert "ecret" not in reason
 
 
-# -- time ------------------------------------------------------------------------------------------------------
+# -- time --
 
 
 def hang(endpoint: FakeEndpoint, handler: BaseHTTPRequestHandler) -> None:

@@ -43,7 +43,7 @@ DIM = 384
 MIN_SIMILARITY = 0.8
 IDLE_SECONDS = 600.0
 DEFAULT_DEADLINE = 30.0  # seconds
-_TEXTS_PER_REQUEST = 64
+TEXTS_PER_REQUEST = 64
 _LONGEST_ADDRESS = 100  # bytes of a unix socket's path; systems allow 104 or 108
 
 _starting = threading.Lock()  # threads of one process start one worker, not one each
@@ -143,7 +143,7 @@ class BuiltinEmbedder:
             try:
                 with self._connected(deadline) as connection:
                     while done < len(texts):
-                        part = texts[done : done + _TEXTS_PER_REQUEST]
+                        part = texts[done : done + TEXTS_PER_REQUEST]
                         _send(connection, op, part, deadline)
                         for _text in part:
                             vector = _receive(connection, deadline)

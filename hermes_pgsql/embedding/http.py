@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from .base import (
     Deadline,
@@ -159,8 +159,8 @@ class HttpEmbedder:
         except EmbedderUnavailable as error:
             return [error.failure] * len(batch)
         except EmbeddingError as error:
-            # Halves first, because most often one text of many is at fault. A text that is too long stays so in
-            # its half, and its remaining requests are better spent on cutting it.
+            # Halves first, because most often one text of many is at fault. A text that is too long stays so
+            # in its half, and its remaining requests are better spent on cutting it.
             single = calls > 0 or error.kind == "too_long"
             size = 1 if single else (len(batch) + 1) // 2
         results: list[Embedding | EmbeddingFailure] = []
@@ -343,7 +343,7 @@ class HttpEmbedder:
 
     def _bounded(self, work: Callable[[], T], deadline: Deadline) -> T:
         """`work()` in a daemon thread, or TimeoutError when the deadline passes first."""
-        if not self._slots.acquire(timeout=deadline.remaining()):
+        if not deadline.remaining() or not self._slots.acquire(timeout=deadline.remaining()):
             raise TimeoutError
         done: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()
 
@@ -427,7 +427,7 @@ class HttpEmbedder:
 _BLANK = EmbeddingFailure("nothing to embed: the text is blank", permanent=True, kind="blank")
 
 
-def _raise(error: BaseException) -> T:  # pyright: ignore[reportInvalidTypeVarUse]
+def _raise(error: BaseException) -> NoReturn:
     raise error
 
 
