@@ -44,6 +44,7 @@ MIN_SIMILARITY = 0.8
 IDLE_SECONDS = 600.0
 DEFAULT_DEADLINE = 30.0  # seconds
 TEXTS_PER_REQUEST = 64
+_QUESTION_END = 750  # characters; 1,500 take about a second
 _LONGEST_ADDRESS = 100  # bytes of a unix socket's path; systems allow 104 or 108
 
 _starting = threading.Lock()  # threads of one process start one worker, not one each
@@ -74,8 +75,8 @@ def _has_avx2() -> bool:
 class BuiltinEmbedder:
     """An `Embedder` over the worker process of this user. Holds no connection and no process between calls.
 
-    `runtime_dir` is the folder of socket and lock; it must
-    belong to the user alone. Text after the first 4,000 characters does not count.
+    `runtime_dir` is the folder of socket and lock; it must belong to the user alone. Of a document the first
+    4,000 characters count, of a question the first and last 750.
     """
 
     model = MODEL
@@ -122,7 +123,7 @@ class BuiltinEmbedder:
             raise EmbeddingError("blank", _BLANK.reason, permanent=True)
         deadline = Deadline(DEFAULT_DEADLINE if deadline_seconds is None else deadline_seconds)
         try:
-            result = next(self._vectors("query", [text], deadline))
+            result = next(self._vectors("query", [_middle_cut(text)], deadline))
         except EmbeddingError as error:
             self._log_once(error)
             raise
@@ -192,6 +193,13 @@ class BuiltinEmbedder:
 
 
 _BLANK = EmbeddingFailure("nothing to embed: the text is blank", permanent=True, kind="blank")
+
+
+def _middle_cut(question: str) -> str:
+    """A long question is a paste with the question before or after it, and somebody waits for the answer."""
+    if len(question) <= 2 * _QUESTION_END:
+        return question
+    return f"{question[:_QUESTION_END]} {question[-_QUESTION_END:]}"
 
 
 def _default_folder() -> Path:
