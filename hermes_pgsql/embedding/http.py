@@ -331,7 +331,7 @@ class HttpEmbedder:
                     if deadline.remaining() == 0:
                         raise TimeoutError
                 return answer.status_code, answer.headers, bytes(raw)
-        except httpx.TimeoutException:
+        except (httpx.TimeoutException, TimeoutError):
             raise TimeoutError from None
         except httpx.DecodingError:
             raise EmbeddingError("reply", f"{where} sent a body that cannot be decompressed") from None
