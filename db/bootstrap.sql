@@ -82,7 +82,7 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'MV106',
             MESSAGE = format('role memvec_owner must not have %s', v_open),
-            DETAIL = 'It owns the tables and the functions run as it: nobody logs in as it and it has no rights beyond its own objects.',
+            DETAIL = 'Functions run as it, so nobody logs in as it and it has no rights beyond its own objects.',
             HINT = 'As a superuser run: ALTER ROLE memvec_owner NOLOGIN NOSUPERUSER NOBYPASSRLS;';
     END IF;
 
@@ -141,7 +141,8 @@ BEGIN
             RAISE EXCEPTION USING ERRCODE = 'MV102',
                 MESSAGE = 'the extension vector is missing and there is no schema public to create it in',
                 DETAIL = format('Database "%s".', current_database()),
-                HINT = 'As a superuser, in this database, run: CREATE SCHEMA extensions; CREATE EXTENSION vector SCHEMA extensions;';
+                HINT = 'As a superuser, in this database, run: CREATE SCHEMA extensions; '
+                       'CREATE EXTENSION vector SCHEMA extensions;';
         END IF;
         BEGIN
             CREATE EXTENSION vector SCHEMA public;
@@ -184,7 +185,7 @@ BEGIN
         IF v_role <> 'memvec_owner' AND has_schema_privilege(v_role, v_schema, 'CREATE') THEN
             RAISE EXCEPTION USING ERRCODE = 'MV106',
                 MESSAGE = format('role %I may create objects in schema "%s", where the extension vector lives', v_role, v_schema),
-                DETAIL = 'Functions name types and operators of that schema: who may create some there could have them used instead.',
+                DETAIL = 'Functions name types and operators of that schema: who may create some there could have them used.',
                 HINT = format('Run: REVOKE CREATE ON SCHEMA %I FROM PUBLIC, %I; or move the extension into a schema of its own.',
                               v_schema, v_role);
         END IF;
@@ -220,7 +221,8 @@ BEGIN
             RAISE EXCEPTION USING ERRCODE = 'MV105',
                 MESSAGE = format('"%s" may not create the schema memvec in database "%s"', current_user, current_database()),
                 DETAIL = 'Creating a schema needs the privilege CREATE on the database.',
-                HINT = format('As the owner of the database run: GRANT CREATE ON DATABASE %I TO %I;', current_database(), current_user);
+                HINT = format('As the owner of the database run: GRANT CREATE ON DATABASE %I TO %I;', current_database(),
+                              current_user);
         END;
         RAISE NOTICE USING ERRCODE = 'MV100', MESSAGE = 'created schema memvec, owned by memvec_owner';
     ELSIF v_owner <> 'memvec_owner' THEN
@@ -390,7 +392,8 @@ $bootstrap$;
 DO $bootstrap$
 DECLARE
     -- Russian ZHE, A with grave, and I, which a Turkish locale folds to a dotless i
-    v_test constant text := $q$SELECT lower((chr(1046) || chr(192) || 'I') COLLATE memvec.folding) = chr(1078) || chr(224) || 'i'$q$;
+    v_test constant text :=
+        $q$SELECT lower((chr(1046) || chr(192) || 'I') COLLATE memvec.folding) = chr(1078) || chr(224) || 'i'$q$;
     v_folds boolean := false;
     v_provider text;
     v_locale text;
@@ -493,7 +496,8 @@ BEGIN
         ), newest AS (
             SELECT coalesce(max(version), 0) AS version FROM file
         )
-        SELECT 1 AS place, 'MV107' AS code, format('the file "%s" among the migrations has no proper name', coalesce(name, line)) AS message,
+        SELECT 1 AS place, 'MV107' AS code,
+               format('the file "%s" among the migrations has no proper name', coalesce(name, line)) AS message,
                'Migrations are named NNNN_name.sql, of lower-case letters, digits and _.' AS detail,
                'Rename the file or remove it.' AS hint
           FROM file WHERE version IS NULL OR version = 0
@@ -510,13 +514,15 @@ BEGIN
          GROUP BY n.version
         UNION ALL
         SELECT 4, 'MV107', format('migration %s is missing among the files', to_char(min(g.version), 'FM0000')),
-               'Migrations are numbered from 0001 without gaps.', 'Put the file back, for instance by installing the package again.'
+               'Migrations are numbered from 0001 without gaps.',
+               'Put the file back, for instance by installing the package again.'
           FROM newest AS n, generate_series(1, n.version) AS g (version)
          WHERE NOT EXISTS (SELECT FROM file AS f WHERE f.version = g.version)
         HAVING min(g.version) IS NOT NULL
         UNION ALL
         SELECT 5, 'MV107', format('migration %s was changed after it was applied', f.name),
-               format('Applied as %s on %s with SHA-256 %s; the file now has %s.', l.name, l.applied_at::date, l.sha256, f.sha256),
+               format('Applied as %s on %s with SHA-256 %s; the file now has %s.', l.name, l.applied_at::date, l.sha256,
+                      f.sha256),
                format('Put the released file back, for instance by installing the package again. A change belongs in a new '
                       'migration %s.', to_char(n.version + 1, 'FM0000'))
           FROM newest AS n, memvec.schema_migrations AS l JOIN file AS f USING (version)

@@ -151,8 +151,8 @@ while IFS= read -r file; do
     version=${name%%_*}
     checksum=$(sha256 <"$work/$file.plain")
     # An interrupted run leaves an index that is not valid.
-    index=$(tr '\n' ' ' <"$work/$file.plain" | tr -s ' \t' '  ' | LC_ALL=C sed -n \
-        's/.*[Ii][Nn][Dd][Ee][Xx] [Cc][Oo][Nn][Cc][Uu][Rr][Rr][Ee][Nn][Tt][Ll][Yy] \([Ii][Ff] [Nn][Oo][Tt] [Ee][Xx][Ii][Ss][Tt][Ss] \)\{0,1\}\([A-Za-z_][A-Za-z0-9_]*\) .*/\2/p')
+    index=$(tr 'A-Z\n\t' 'a-z  ' <"$work/$file.plain" | tr -s ' ' |
+        sed -n 's/.*index concurrently \(if not exists \)\{0,1\}\([a-z_][a-z0-9_]*\) .*/\2/p')
     {
         line "SELECT NOT EXISTS (SELECT FROM memvec.schema_migrations WHERE version = $version) AS memvec_apply,"
         line "       EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass('memvec.$index') AND NOT indisvalid)"

@@ -3,17 +3,16 @@
 -- migration's transaction, after the role was reset. Plain ASCII, like bootstrap.sql.
 DO $verify$
 DECLARE
-    v_found record;
     v_functions text;
+    v_drops text;
 BEGIN
     -- CREATE OR REPLACE writes a function's catalogue row anew, so a row that another transaction wrote has no file any
     -- more. Hence two rules: no GRANT, REVOKE or ALTER for all functions at once during a migration (it would touch orphans too),
     -- and no file inside a savepoint (its rows would carry another transaction id). Functions of extensions are not ours
     -- to judge; functions that a constraint, default, generated column or index calls are frozen with their table in a migration.
     SELECT string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.oid::regprocedure::text),
-           string_agg(format('DROP %s %s;', CASE p.prokind WHEN 'p' THEN 'PROCEDURE' WHEN 'a' THEN 'AGGREGATE' ELSE 'FUNCTION' END,
-                             p.oid::regprocedure), ' ' ORDER BY p.oid::regprocedure::text) AS drops
-      INTO v_found
+           string_agg(format('DROP ROUTINE %s;', p.oid::regprocedure), ' ' ORDER BY p.oid::regprocedure::text)
+      INTO v_functions, v_drops
       FROM pg_proc AS p
      WHERE p.pronamespace = 'memvec'::regnamespace
        AND p.xmin <> pg_current_xact_id()::xid
@@ -24,12 +23,12 @@ BEGIN
             SELECT FROM pg_depend AS d
              WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
                AND d.classid IN ('pg_attrdef'::regclass, 'pg_constraint'::regclass, 'pg_class'::regclass));
-    IF v_found.drops IS NOT NULL THEN
+    IF v_functions IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'MV108',
-            MESSAGE = format('the schema memvec has a function without a file: %s', v_found.string_agg),
+            MESSAGE = format('the schema memvec has a function without a file: %s', v_functions),
             DETAIL = 'Every function of the schema comes from a file below db/functions.',
             HINT = format('If a release dropped it, its migration must say so; if somebody added it by hand, run: '
-                          'SET ROLE memvec_owner; %s', v_found.drops);
+                          'SET ROLE memvec_owner; %s', v_drops);
     END IF;
 
     SELECT string_agg(format('%s (%s)', p.oid::regprocedure, pg_get_userbyid(p.proowner)), ', ') INTO v_functions

@@ -14,6 +14,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -142,6 +143,14 @@ def value(dsn: str, query: str, *parameters: object) -> object:
         row = connection.execute(query.encode(), parameters or None).fetchone()
     assert row is not None
     return row[0]
+
+
+def wait_until(dsn: str, query: str, seconds: float = 30) -> None:
+    """Poll a query about the database of `dsn` until it says true."""
+    deadline = time.monotonic() + seconds
+    while value(dsn, f"{query} AND datname = current_database()") is not True:
+        assert time.monotonic() < deadline, f"not true after {seconds:.0f} s: {query}"
+        time.sleep(0.05)
 
 
 def execute(dsn: str, *statements: str) -> None:
@@ -320,10 +329,17 @@ def test_real_tree_with_the_extension_in_another_schema(server: TestServer, empt
 # --- several at once ---
 
 
-def test_migrations_at_once_apply_once(server: TestServer, empty_database: Database, tree: Tree) -> None:
-    tree.write("migrations/0002_slow.sql", MORE + "SELECT pg_sleep(0.3);\n")
-    tree.write("migrations/0003_unique.sql", CONCURRENTLY)
+@pytest.mark.parametrize("start", ["empty", "older"])
+def test_migrations_at_once_apply_once(
+    server: TestServer, empty_database: Database, tree: Tree, start: str
+) -> None:
     dsn = empty_database.admin_dsn
+    applied: list[str] = migrate(dsn, db_dir=tree.root).applied if start == "older" else []
+    # Whoever comes first stops in the middle, until the others wait as well.
+    tree.write(
+        "migrations/0002_gate.sql", MORE + "SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(42);\n"
+    )
+    tree.write("migrations/0003_unique.sql", CONCURRENTLY)
     program = (
         "import json, pathlib, sys; from hermes_pgsql.migrate import migrate;"
         "print(json.dumps(migrate(sys.argv[1], db_dir=pathlib.Path(sys.argv[2])).applied))"
@@ -332,18 +348,24 @@ def test_migrations_at_once_apply_once(server: TestServer, empty_database: Datab
         "PYTHONPATH": str(ROOT),
         "PATH": f"{server.bin_dir}{os.pathsep}{os.environ['PATH']}",
     }
-    commands = [[sys.executable, "-c", program, dsn, str(tree.root)]] * 2 + [
-        ["sh", str(tree.root / "migrate.sh"), dsn]
-    ]
-    running = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for command in commands
-    ]
+    python, shell = (
+        [sys.executable, "-c", program, dsn, str(tree.root)],
+        ["sh", str(tree.root / "migrate.sh"), dsn],
+    )
+    with empty_database.admin() as gate:
+        gate.execute("SELECT pg_advisory_lock(42)")
+        running = [
+            subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+            for command in (python, python, shell)
+        ]
+        wait_until(dsn, "SELECT count(*) = 3 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     outcomes = [process.communicate(timeout=60) for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], outcomes
-    applied = [name for output, _ in outcomes[:2] for name in json.loads(output)]
+    applied += [name for output, _ in outcomes[:2] for name in json.loads(output)]
     applied += re.findall(r"^applied (\S+)$", outcomes[2][0], flags=re.MULTILINE)
-    assert sorted(applied) == ["0001_thing.sql", "0002_slow.sql", "0003_unique.sql"]
+    assert sorted(applied) == ["0001_thing.sql", "0002_gate.sql", "0003_unique.sql"]
 
 
 # --- the ledger ---
@@ -436,7 +458,7 @@ def test_function_without_a_file_is_refused(server: TestServer, empty_database: 
     error = refused_by_both(server, dsn, tree)
     assert error.sqlstate == "MV108"
     assert "memvec.other()" in error.message
-    assert "DROP FUNCTION memvec.other();" in error.hint
+    assert "DROP ROUTINE memvec.other();" in error.hint
     assert error.step == "verify.sql"
 
     tree.write("migrations/0002_drop.sql", "DROP FUNCTION memvec.other();\n")
