@@ -46,9 +46,9 @@ ALTER TABLE memvec.maintenance_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memvec.theme_counts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memvec.term_statistics ENABLE ROW LEVEL SECURITY;
 
--- One operation of a batch on its way through memvec.apply_ops, with whom it acts for once that is known.
-CREATE TYPE memvec.pending_op AS (
-    position integer,
+-- One operation of a batch on its way through memvec.apply_ops: as given, whom it acts for, and what became of it.
+CREATE TYPE memvec.batch_op AS (
+    ordinal integer,
     op_id uuid,
     op text,
     identity text,
@@ -56,6 +56,10 @@ CREATE TYPE memvec.pending_op AS (
     arguments jsonb,
     agent_identity text,
     person_key uuid,
+    outcome text,
+    row_id bigint,
+    content_hash bytea,
+    detail jsonb,
     error_code text,
     message text
 );

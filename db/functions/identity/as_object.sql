@@ -3,10 +3,10 @@ RETURNS jsonb
 LANGUAGE sql
 IMMUTABLE
 PARALLEL SAFE
-RETURN CASE jsonb_typeof(p_value)
+RETURN CASE coalesce(jsonb_typeof(p_value), 'null')
     WHEN 'object' THEN p_value
     WHEN 'null' THEN '{}'::jsonb
-    ELSE coalesce(jsonb_build_object('value', p_value), '{}'::jsonb)
+    ELSE jsonb_build_object('value', p_value)
 END;
 
 COMMENT ON FUNCTION memvec.as_object IS

@@ -65,7 +65,7 @@ BEGIN
     ELSIF kind = 'default' THEN
         agent_identity := 'default';
     ELSE
-        SELECT array_agg(memvec.clean_key(t.theme)) FILTER (WHERE memvec.blankless(t.theme) IS NOT NULL)
+        SELECT array_agg(memvec.clean_key(t.theme)) FILTER (WHERE memvec.clean_key(t.theme) IS NOT NULL)
           INTO v_allowed
           FROM unnest(coalesce(p_allowed, string_to_array(memvec.setting('allowed_themes'), ','))) AS t (theme);
         IF v_allowed IS NOT NULL AND v_key <> ALL (v_allowed) THEN

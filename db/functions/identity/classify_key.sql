@@ -16,7 +16,11 @@ DECLARE
         || '|imessage|instagram|irc|kakao|lark|line|mastodon|matrix|mattermost|messenger|msgraph_webhook|nostr|ntfy|photon'
         || '|qqbot|raft|relay|signal|simplex|skype|slack|sms|teams|telegram|threema|twitter|viber|wechat|wecom'
         || '|wecom_callback|weixin|whatsapp|whatsapp_cloud|whatsapp_business|xmpp|yuanbao|zulip)$';
+    c_bench CONSTANT text := '^(_bench|(.+-)?bench(-ws)?)$';
     c_address CONSTANT text := '^(cell|mail|mailto|mobile|phone|tel)$';
+    -- However a phone number is set: spaces, brackets, slashes, dots, dashes of any length.
+    c_set CONSTANT text := '[ ()./\u2010-\u2015-]';
+    c_number CONSTANT text := '([0-9]' || c_set || '*){7}';
     v_segments text[];
     v_platform_at integer;
     v_next text;
@@ -29,12 +33,10 @@ BEGIN
         RETURN 'direct';
     ELSIF p_key = 'external-group' THEN
         RETURN 'group';
-    ELSIF p_key = '_bench' OR p_key ~ '^(.+-)?bench(-ws)?$' THEN
-        RETURN 'bench';
     END IF;
     -- The common case, a plain name, needs none of the rules below: they all want a colon, an at sign or digits.
-    IF p_key !~ '[:@]|[0-9][0-9 ().-]{5}' THEN
-        RETURN 'theme';
+    IF p_key !~ ('[:@+]|([0-9]' || c_set || '*){6}') THEN
+        RETURN CASE WHEN p_key ~ c_bench THEN 'bench' ELSE 'theme' END;
     END IF;
 
     SELECT array_agg(memvec.blankless(s.segment) ORDER BY s.position)
@@ -63,10 +65,11 @@ BEGIN
     END IF;
 
     v_personal :=
-        p_key ~ '[^\s:@]+@[^\s:@]+\.[a-z0-9-]{2,}'
+        p_key ~ '[^\s:@]+@[^\s:@]+\.[^\s:@.]{2,}'
         OR p_key ~ '^[0-9]{9,15}$'
-        OR length(regexp_replace(substring(p_key FROM '\+[0-9][0-9 ().-]*'), '[^0-9]', '', 'g')) >= 7
-        OR length(regexp_replace(substring(p_key FROM '^\([0-9][0-9 ().-]*'), '[^0-9]', '', 'g')) >= 7
+        OR p_key ~ '^(1[ .-]?)?[0-9]{3}[ .-][0-9]{3}[ .-][0-9]{4}$'
+        OR p_key ~ ('\+ ?\(?' || c_number)
+        OR p_key ~ ('^\(' || c_number)
         OR coalesce(v_next ~ '^\+?[0-9][0-9 ().-]{4,}$', false)
         OR coalesce(v_next ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$', false)
         OR v_segments[1] = 'slack' AND coalesce(v_next ~ '^[udw](?=[a-z0-9]*[0-9])[a-z0-9]{6,}$', false)
@@ -75,7 +78,7 @@ BEGIN
     IF v_personal THEN
         RETURN CASE WHEN v_segments && c_group THEN 'group' ELSE 'direct' END;
     END IF;
-    RETURN 'theme';
+    RETURN CASE WHEN p_key ~ c_bench THEN 'bench' ELSE 'theme' END;
 END;
 $$;
 

@@ -24,9 +24,11 @@ BEGIN
         RETURN;
     END IF;
 
-    IF reason <> 'alias' AND jsonb_typeof(p_governance -> 'aliases') = 'object' AND kind <> 'bench' THEN
+    IF jsonb_typeof(p_governance -> 'aliases') = 'object' AND kind <> 'bench'
+        AND NOT EXISTS (SELECT FROM memvec.identity_aliases AS a WHERE a.alias = memvec.clean_key(p_raw)) THEN
         SELECT * INTO v_host FROM memvec.canonical_identity(p_raw, p_governance -> 'aliases');
-        IF v_host.reason = 'alias' OR memvec.is_sink(v_host.agent_identity) THEN
+        -- An alias that led to a sink, to nothing or to a theme that is not allowed counts as well.
+        IF v_host.reason IN ('alias', 'bench-reject', 'not-in-allowlist') OR memvec.is_sink(v_host.agent_identity) THEN
             agent_identity := v_host.agent_identity;
             person_key := v_host.person_key;
             kind := v_host.kind;
@@ -43,7 +45,7 @@ BEGIN
         kind := 'default';
         reason := 'bench-reject';
     ELSIF kind = 'theme' AND jsonb_typeof(p_governance -> 'allowed_themes') = 'array' THEN
-        SELECT array_agg(memvec.clean_key(t.theme)) FILTER (WHERE memvec.blankless(t.theme) IS NOT NULL)
+        SELECT array_agg(memvec.clean_key(t.theme)) FILTER (WHERE memvec.clean_key(t.theme) IS NOT NULL)
           INTO v_allowed
           FROM jsonb_array_elements_text(p_governance -> 'allowed_themes') AS t (theme);
         IF v_allowed IS NOT NULL AND agent_identity <> ALL (v_allowed) THEN

@@ -35,7 +35,12 @@ BEGIN
     IF memvec.blankless(p_model) IS NOT NULL AND p_dim IS NOT NULL THEN
         space_id := memvec.find_space(p_model, p_dim, p_query_prefix, p_document_prefix);
         IF space_id IS NULL AND NOT EXISTS (SELECT FROM memvec.embedding_spaces) AND p_dim BETWEEN 1 AND 16000 THEN
-            space_id := memvec.create_space(p_model, p_dim, p_query_prefix, p_document_prefix, p_min_similarity);
+            -- Of two first clients with different models only one may register its own: look again under the lock.
+            PERFORM pg_advisory_xact_lock(hashtextextended('memvec spaces', 0));
+            space_id := memvec.find_space(p_model, p_dim, p_query_prefix, p_document_prefix);
+            IF space_id IS NULL AND NOT EXISTS (SELECT FROM memvec.embedding_spaces) THEN
+                space_id := memvec.create_space(p_model, p_dim, p_query_prefix, p_document_prefix, p_min_similarity);
+            END IF;
         END IF;
         IF space_id IS NULL THEN
             warnings := warnings || format(

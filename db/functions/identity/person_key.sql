@@ -1,6 +1,7 @@
 -- One contact is one person however the host spells the key: the agent's namespace, the marker dm, WhatsApp's address and
 -- device suffixes and the thread of a direct chat are not part of who somebody is. Where a platform's ids hold colons
--- themselves the thread is kept: two persons for one contact is a nuisance, one person for two contacts is a leak.
+-- themselves the thread is kept: two persons for one contact is a nuisance, one person for two contacts is a leak. So a
+-- rule below applies only where what it takes away cannot be part of an id.
 CREATE OR REPLACE FUNCTION memvec.person_key(p_key text, p_kind text)
 RETURNS uuid
 LANGUAGE plpgsql
@@ -10,6 +11,8 @@ SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    -- Platforms that know people by phone number, however it is set.
+    c_phone CONSTANT text := '(whatsapp|whatsapp_cloud|whatsapp_business|sms|signal|imessage|bluebubbles|viber|phone|tel|mobile|cell|telegram)';
     v_person text := regexp_replace(p_key, '^agent *: *[^:]*:', '');
     v_secret bytea;
 BEGIN
@@ -18,16 +21,19 @@ BEGIN
     END IF;
     v_person := regexp_replace(v_person, ' *: *', ':', 'g');
     IF p_kind = 'direct' THEN
-        v_person := regexp_replace(v_person, '(:[0-9]{1,3})?@(s\.whatsapp\.net|c\.us)', '');
+        v_person := regexp_replace(
+            v_person, '(^|:)(\+?[0-9]+)(:[0-9]{1,3})?@(s\.whatsapp\.net|c\.us)(?=:|$)', '\1\2'
+        );
         v_person := regexp_replace(v_person, '^([a-z0-9_]+):(dm|direct|p2p|private):', '\1:');
         v_person := regexp_replace(
             v_person,
-            '^(whatsapp|whatsapp_cloud|telegram|signal|discord|slack|sms|imessage|bluebubbles|phone|tel|email)'
-            || ':(\+?[0-9][0-9 ().-]*|[a-z][a-z0-9]+|[^:@\s]+@[^:@\s]+):.*$',
+            '^(whatsapp|whatsapp_cloud|whatsapp_business|telegram|signal|discord|slack|sms|imessage|bluebubbles|phone|tel|email)'
+            || ':(\+?[0-9][0-9 ().-]{4,}|[^:@\s]+@[^:@\s]+):.*$',
             '\1:\2'
         );
-        IF v_person ~ '^([a-z_]+:)?\+?[0-9][0-9 ().-]*$' THEN
-            v_person := regexp_replace(v_person, '[ ().+-]', '', 'g');
+        v_person := regexp_replace(v_person, '^slack:([a-z](?=[a-z0-9]*[0-9])[a-z0-9]{6,}):.*$', 'slack:\1');
+        IF v_person ~ ('^(' || c_phone || ':)?\+? ?\(?[0-9][0-9 ()./\u2010-\u2015-]*$') THEN
+            v_person := regexp_replace(v_person, '[^0-9a-z_:]', '', 'g');
         END IF;
     END IF;
     SELECT s.value INTO STRICT v_secret FROM memvec.secrets AS s WHERE s.name = 'person_key';

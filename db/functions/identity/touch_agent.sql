@@ -11,7 +11,7 @@ BEGIN
     VALUES (p_agent_identity, p_kind, memvec.is_sink(p_agent_identity), p_attrs)
     ON CONFLICT (agent_identity) DO UPDATE
        SET last_seen = now(), attrs = a.attrs || excluded.attrs
-     WHERE a.last_seen < now() - interval '1 minute' OR NOT a.attrs @> excluded.attrs;
+     WHERE a.last_seen < now() - interval '1 minute' OR a.attrs || excluded.attrs <> a.attrs;
 END;
 $$;
 

@@ -26,7 +26,7 @@ BEGIN
     SELECT p.id, p.outcome, p.content_hash
       INTO id, outcome, content_hash
       FROM memvec.put_entry(
-          v_who.agent_identity, v_who.person_key, p_target, p_content, p_metadata, p_source, p_embed
+          ROW(1, v_who.agent_identity, v_who.person_key, p_target, p_content, p_metadata, p_source, p_embed)::memvec.new_entry
       ) AS p;
     PERFORM memvec.put_embedding(p_space, 'entry', id, p_embedding);
 END;

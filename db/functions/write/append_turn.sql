@@ -25,10 +25,10 @@ DECLARE
 BEGIN
     SELECT * INTO v_who FROM memvec.writing_as(p_identity, p_governance);
     SELECT p.id, p.outcome, p.content_hash
-      INTO id, outcome, content_hash
-      FROM memvec.put_turn(
-          v_who.agent_identity, v_who.person_key, p_session_id, p_role, p_content, p_parent_session_id, p_ts, p_metadata,
-          p_embed
+      INTO STRICT id, outcome, content_hash
+      FROM memvec.put_turns(
+          ARRAY[ROW(1, v_who.agent_identity, v_who.person_key, p_session_id, p_role, p_content, p_parent_session_id, p_ts,
+                    p_metadata, p_embed)::memvec.new_turn]
       ) AS p;
     PERFORM memvec.put_embedding(p_space, 'turn', id, p_embedding);
 END;

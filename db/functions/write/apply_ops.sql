@@ -19,17 +19,11 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_ops memvec.pending_op[];
-    v_op memvec.pending_op;
-    v_known memvec.applied_ops[];
-    v_known_ids uuid[];
-    v_fresh memvec.applied_ops[] := '{}';
-    v_fresh_ids uuid[] := '{}';
-    v_done memvec.applied_ops;
-    v_result record;
-    v_state text;
-    v_text text;
-    v_hint text;
+    v_ops memvec.batch_op[];
+    v_locked text[];
+    v_run memvec.batch_op[];
+    v_done memvec.batch_op[] := '{}';
+    v_fresh bigint;
     v_stored bigint;
 BEGIN
     PERFORM memvec.assert_read_committed();
@@ -41,74 +35,51 @@ BEGIN
     END IF;
 
     v_ops := memvec.resolve_ops(p_ops);
-    PERFORM memvec.lock_theme(t.agent_identity)
-       FROM (SELECT DISTINCT o.agent_identity FROM unnest(v_ops) AS o WHERE o.agent_identity IS NOT NULL ORDER BY 1) AS t;
-    PERFORM memvec.lock_entries(l.agent_identity, l.person_key, l.target)
-       FROM memvec.entry_locks(v_ops) AS l;
-    IF v_ops IS DISTINCT FROM memvec.resolve_ops(p_ops) THEN
+    SELECT array_agg(DISTINCT o.agent_identity ORDER BY o.agent_identity) FILTER (WHERE o.agent_identity IS NOT NULL)
+      INTO v_locked
+      FROM unnest(v_ops) AS o;
+    PERFORM memvec.lock_theme(t.agent_identity) FROM unnest(v_locked) AS t (agent_identity);
+    PERFORM memvec.lock_entries(l.agent_identity, l.person_key, l.target) FROM memvec.entry_locks(v_ops) AS l;
+    -- While we waited for the locks, a theme may have been renamed and operations of ours applied by somebody else.
+    v_ops := memvec.resolve_ops(p_ops);
+    IF EXISTS (SELECT FROM unnest(v_ops) AS o WHERE o.agent_identity <> ALL (v_locked)) THEN
         RAISE EXCEPTION USING
             ERRCODE = '40001',
             MESSAGE = 'a theme was renamed while the batch waited for it',
             HINT = 'Send the batch again.';
     END IF;
 
-    SELECT array_agg(a), array_agg(a.op_id)
-      INTO v_known, v_known_ids
-      FROM memvec.applied_ops AS a
-     WHERE a.op_id = ANY (ARRAY(SELECT o.op_id FROM unnest(v_ops) AS o WHERE o.op_id IS NOT NULL));
-
-    FOREACH v_op IN ARRAY v_ops LOOP
-        op_id := v_op.op_id;
-        outcome := 'error';
-        id := NULL;
-        content_hash := NULL;
-        detail := NULL;
-        error_code := v_op.error_code;
-        message := v_op.message;
-        IF error_code IS NOT NULL THEN
-            RETURN NEXT;
-            CONTINUE;
-        END IF;
-
-        v_done := coalesce(v_known[array_position(v_known_ids, v_op.op_id)], v_fresh[array_position(v_fresh_ids, v_op.op_id)]);
-        IF v_done.op_id IS NULL THEN
-            BEGIN
-                SELECT * INTO v_result FROM memvec.apply_op(v_op);
-                v_done := ROW(v_op.op_id, v_result.outcome, v_result.id, v_result.content_hash, v_result.detail, now());
-            EXCEPTION WHEN OTHERS THEN
-                GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_text = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
-                IF v_state IN ('40001', '40P01', '55P03', '57014') OR v_state LIKE '53%' OR v_state LIKE '57P%' THEN
-                    RAISE;
-                END IF;
-                error_code := v_state;
-                message := concat_ws(' ', v_text, '(' || nullif(v_hint, '') || ')');
-            END;
-            IF error_code IS NOT NULL THEN
-                RETURN NEXT;
-                CONTINUE;
-            END IF;
-            v_fresh := v_fresh || v_done;
-            v_fresh_ids := v_fresh_ids || v_op.op_id;
-        END IF;
-        outcome := v_done.outcome;
-        id := v_done.row_id;
-        content_hash := v_done.content_hash;
-        detail := v_done.detail;
-        RETURN NEXT;
+    FOR v_run IN SELECT r.run FROM memvec.operation_runs(v_ops) AS r (run) LOOP
+        v_done := v_done || memvec.apply_run(v_run);
     END LOOP;
 
-    INSERT INTO memvec.applied_ops SELECT f.* FROM unnest(v_fresh) AS f ON CONFLICT DO NOTHING;
+    INSERT INTO memvec.applied_ops (op_id, outcome, row_id, content_hash, detail)
+    SELECT d.op_id, d.outcome, d.row_id, d.content_hash, d.detail FROM unnest(v_done) AS d WHERE d.error_code IS NULL
+    ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_stored = ROW_COUNT;
-    IF v_stored < cardinality(v_fresh) THEN
+    SELECT count(*) INTO v_fresh FROM unnest(v_done) AS d WHERE d.error_code IS NULL;
+    IF v_stored < v_fresh THEN
         RAISE EXCEPTION USING
             ERRCODE = '40001',
             MESSAGE = 'another session applied some of these operations at the same time',
             HINT = 'Send the batch again; what is done already answers with its recorded outcome.';
     END IF;
+
+    RETURN QUERY
+        SELECT o.op_id,
+               coalesce(o.outcome, d.outcome),
+               coalesce(o.row_id, d.row_id),
+               coalesce(o.content_hash, d.content_hash),
+               coalesce(o.detail, d.detail),
+               coalesce(o.error_code, d.error_code),
+               coalesce(o.message, d.message)
+          FROM unnest(v_ops) AS o
+          LEFT JOIN unnest(v_done) AS d ON d.op_id = o.op_id AND o.outcome IS NULL
+         ORDER BY o.ordinal;
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.apply_ops IS
-'Applies a batch of operations in order, each exactly once by its op_id, and returns a row for each in the same order: op_id, outcome, row id, content hash, detail, and for a bad one outcome "error" with error_code and message, which does not stop the rest. p_ops: array of {"op_id": uuid, "op": name of a write function, "identity": raw key, "governance": {…}} and that function''s other arguments without p_ (vectors follow by store_embeddings). An operation that was applied before answers with its recorded outcome. detail of sync_memories: added, retired, kept, and rows with id, content_hash (hex) and position in contents. Errors: MV001 not an array, MV006; 40001, 40P01, 55P03, 57014 and class 53 mean: nothing was applied, send the batch again.';
+'Applies a batch of operations in order, each exactly once by its op_id, and returns a row for each in the same order: op_id, outcome, row id, content hash, detail, and for a bad one outcome "error" with error_code and message, which does not stop the rest. p_ops: array of {"op_id": uuid, "op": name of a write function, "identity": raw key, "governance": {…}} and that function''s other arguments without p_ (vectors follow by store_embeddings). An operation that was applied before, or comes twice, answers with its recorded outcome. detail of sync_memories: added, retired, kept, and rows with id, content_hash (hex) and position in contents. Errors: MV001 not an array, MV006; 40001, 40P01, 55P03, 57014 and classes 53 and 57P mean: nothing was applied, send the batch again.';
 REVOKE ALL ON FUNCTION memvec.apply_ops FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.apply_ops TO memvec_runtime, memvec_admin;

@@ -1,4 +1,4 @@
-CREATE OR REPLACE FUNCTION memvec.entry_locks(p_ops memvec.pending_op [])
+CREATE OR REPLACE FUNCTION memvec.entry_locks(p_ops memvec.batch_op [])
 RETURNS TABLE (agent_identity text, person_key uuid, target text)
 LANGUAGE plpgsql
 STABLE

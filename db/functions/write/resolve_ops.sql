@@ -1,5 +1,5 @@
 CREATE OR REPLACE FUNCTION memvec.resolve_ops(p_ops jsonb)
-RETURNS memvec.pending_op []
+RETURNS memvec.batch_op []
 LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
@@ -8,41 +8,46 @@ AS $$
 BEGIN
     RETURN (
         WITH given AS MATERIALIZED (
-            SELECT o.position::integer AS position,
+            SELECT o.ordinal::integer,
                    CASE WHEN pg_input_is_valid(o.op ->> 'op_id', 'uuid') THEN (o.op ->> 'op_id')::uuid END AS op_id,
                    o.op ->> 'op' AS op,
                    CASE jsonb_typeof(o.op -> 'identity') WHEN 'string' THEN o.op ->> 'identity' END AS identity,
                    CASE jsonb_typeof(o.op -> 'governance') WHEN 'object' THEN o.op -> 'governance' END AS governance,
                    o.op AS arguments
-              FROM jsonb_array_elements(p_ops) WITH ORDINALITY AS o (op, position)
+              FROM jsonb_array_elements(p_ops) WITH ORDINALITY AS o (op, ordinal)
         ), actors AS MATERIALIZED (
-            SELECT k.identity, k.governance, g.agent_identity, g.person_key, memvec.may_act_as(g.agent_identity) AS allowed
+            SELECT k.identity, k.governance, a.agent_identity, a.person_key, memvec.may_act_as(a.agent_identity) AS allowed
               FROM (SELECT DISTINCT g.identity, g.governance FROM given AS g) AS k
-             CROSS JOIN LATERAL memvec.governed_identity(k.identity, k.governance) AS g
+             CROSS JOIN LATERAL memvec.governed_identity(k.identity, k.governance) AS a
         )
         SELECT coalesce(
                    array_agg(
-                       ROW(
-                           g.position, g.op_id, g.op, g.identity, g.governance, g.arguments,
-                           CASE WHEN a.allowed THEN a.agent_identity END,
-                           CASE WHEN a.allowed THEN a.person_key END,
-                           CASE WHEN g.op_id IS NULL THEN 'MV001' WHEN NOT a.allowed THEN 'MV002' END,
-                           CASE WHEN g.op_id IS NULL THEN format('operation %s of the batch has no op_id, or not a uuid', g.position)
-                                WHEN NOT a.allowed
-                                THEN format('login role %I may not act as theme "%s"', session_user, a.agent_identity)
-                           END
-                       )::memvec.pending_op
-                       ORDER BY g.position
+                       CASE
+                           WHEN g.op_id IS NULL THEN
+                               ROW(g.ordinal, NULL, g.op, NULL, NULL, NULL, NULL, NULL, 'error', NULL, NULL, NULL, 'MV001',
+                                   format('operation %s of the batch has no op_id, or not a uuid', g.ordinal))::memvec.batch_op
+                           WHEN NOT a.allowed THEN
+                               ROW(g.ordinal, g.op_id, g.op, NULL, NULL, NULL, NULL, NULL, 'error', NULL, NULL, NULL, 'MV002',
+                                   format('login role %I may not act as theme "%s"', session_user, a.agent_identity)
+                               )::memvec.batch_op
+                           ELSE
+                               ROW(g.ordinal, g.op_id, g.op, g.identity, g.governance, g.arguments, a.agent_identity,
+                                   a.person_key, d.outcome, d.row_id, d.content_hash, d.detail, NULL, NULL)::memvec.batch_op
+                       END
+                       ORDER BY g.ordinal
                    ),
                    '{}'
                )
           FROM given AS g
           JOIN actors AS a
-            ON a.identity IS NOT DISTINCT FROM g.identity AND a.governance IS NOT DISTINCT FROM g.governance
+            ON coalesce(a.identity, '') = coalesce(g.identity, '')
+           AND (a.identity IS NULL) = (g.identity IS NULL)
+           AND a.governance IS NOT DISTINCT FROM g.governance
+          LEFT JOIN memvec.applied_ops AS d ON d.op_id = g.op_id
     );
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.resolve_ops IS
-'Returns the operations of a batch in order, each with the theme and person it acts as, or with the error that keeps it from being applied. Internal.';
+'Returns the operations of a batch in order: each with the theme and person it acts as, with its recorded outcome if it was applied before, or with the error that keeps it from being applied. Internal.';
 REVOKE ALL ON FUNCTION memvec.resolve_ops FROM public;

@@ -33,7 +33,9 @@ BEGIN
 
     IF matches <> 1 THEN
         SELECT * INTO v_put
-          FROM memvec.put_entry(p_agent_identity, p_person_key, v_target, v_content, p_metadata, p_source, p_embed);
+          FROM memvec.put_entry(
+              ROW(1, p_agent_identity, p_person_key, v_target, v_content, p_metadata, p_source, p_embed)::memvec.new_entry
+          );
         id := v_put.id;
         outcome := CASE WHEN matches = 0 THEN 'added' ELSE 'ambiguous' END;
         RETURN;
@@ -44,7 +46,9 @@ BEGIN
     IF content_hash <> (SELECT m.content_hash FROM memvec.memory_entries AS m WHERE m.id = v_stale)
         AND memvec.release_entry(v_stale, p_source) THEN
         SELECT * INTO v_put
-          FROM memvec.put_entry(p_agent_identity, p_person_key, v_target, v_content, p_metadata, p_source, p_embed);
+          FROM memvec.put_entry(
+              ROW(1, p_agent_identity, p_person_key, v_target, v_content, p_metadata, p_source, p_embed)::memvec.new_entry
+          );
         id := v_put.id;
         outcome := 'released';
         RETURN;

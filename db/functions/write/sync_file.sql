@@ -83,7 +83,7 @@ BEGIN
         IF NOT FOUND THEN
             SELECT p.id, p.outcome INTO v_put
               FROM memvec.put_entry(
-                  p_agent_identity, NULL, p_target, v_text.content, '{"origin": "file"}', p_source, true
+                  ROW(1, p_agent_identity, NULL, p_target, v_text.content, '{"origin": "file"}', p_source, true)::memvec.new_entry
               ) AS p;
         END IF;
         IF v_put.outcome = 'added' THEN

@@ -1,0 +1,51 @@
+-- New turns, one or a batch, in the same way as put_entries.
+CREATE OR REPLACE FUNCTION memvec.put_turns(p_turns memvec.new_turn [])
+RETURNS TABLE (ordinal integer, id bigint, outcome text, content_hash bytea)
+LANGUAGE plpgsql
+VOLATILE
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_language regconfig;
+    v_version integer;
+    v_new bigint[];
+BEGIN
+    PERFORM memvec.checked_content(t.content), memvec.checked_role(t.role) FROM unnest(p_turns) AS t;
+    SELECT memvec.setting('search_language')::regconfig, memvec.setting('search_version')::integer INTO v_language, v_version;
+    WITH stored AS (
+        INSERT INTO memvec.conversations AS c
+               (agent_identity, person_key, session_id, parent_session_id, role, content, content_hash, search,
+                search_version, embed, ts, metadata)
+        SELECT t.agent_identity, t.person_key, coalesce(memvec.blankless(t.session_id), 'default'),
+               memvec.blankless(t.parent_session_id), t.role, memvec.blankless(t.content),
+               memvec.content_hash(memvec.blankless(t.content)), memvec.search_vector(t.content, v_language), v_version,
+               coalesce(t.embed, true), coalesce(t.ts, now()), memvec.as_object(t.metadata)
+          FROM unnest(p_turns) AS t
+         ORDER BY t.ordinal
+        ON CONFLICT (agent_identity, content_hash, session_id, role, person_key) DO NOTHING
+        RETURNING c.id
+    )
+    SELECT array_agg(s.id) INTO v_new FROM stored AS s;
+
+    RETURN QUERY
+        SELECT t.ordinal, c.id,
+               CASE WHEN c.id = ANY (v_new) AND row_number() OVER (PARTITION BY c.id ORDER BY t.ordinal) = 1
+                    THEN 'added' ELSE 'duplicate'
+               END,
+               c.content_hash
+          FROM unnest(p_turns) AS t
+          JOIN memvec.conversations AS c
+            ON c.agent_identity = t.agent_identity
+           AND c.content_hash = memvec.content_hash(memvec.blankless(t.content))
+           AND c.session_id = coalesce(memvec.blankless(t.session_id), 'default')
+           AND c.role = t.role
+           AND c.person_key IS NOT DISTINCT FROM t.person_key
+         ORDER BY t.ordinal;
+END;
+$$;
+
+COMMENT ON FUNCTION memvec.put_turns IS
+'Stores turns once each and returns, for each in their order, its id, added or duplicate, and its content hash. Errors: MV001 blank content or unknown role (nothing is stored). Internal.';
+REVOKE ALL ON FUNCTION memvec.put_turns FROM public;
