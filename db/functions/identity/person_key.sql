@@ -13,7 +13,7 @@ AS $$
 DECLARE
     -- Platforms that know people by phone number, however it is set.
     c_phone CONSTANT text := '(whatsapp|whatsapp_cloud|whatsapp_business|sms|signal|imessage|bluebubbles|viber|phone|tel|mobile|cell|telegram)';
-    v_person text := regexp_replace(p_key, '^agent *: *[^:]*:', '');
+    v_person text := regexp_replace(p_key, '^agent *:[^:]*: *', '');
     v_secret bytea;
 BEGIN
     IF p_kind NOT IN ('direct', 'group') THEN
