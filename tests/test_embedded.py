@@ -292,9 +292,9 @@ def test_a_hijacked_socket_folder_is_refused(place: Path) -> None:
 # What it survives
 
 
-def test_several_processes_at_once_share_one_server_that_outlives_them(place: Path) -> None:
-    """The folders above it keep their permissions meanwhile."""
-    root = place / "inner" / "root"
+def test_several_processes_at_once_on_a_long_and_awkward_path(place: Path) -> None:
+    """They share one server, which outlives them, and the folders above it keep their permissions."""
+    root = place / "inner" / ("awkward, 'quoted' path; touch x & é " + "x" * 90)
     root.parent.mkdir(mode=0o711)
     permissions = {path: mode(path) for path in root.parents}
     code = UP + "; print(embedded.status(pathlib.Path(sys.argv[1])).pid)"
@@ -302,8 +302,15 @@ def test_several_processes_at_once_share_one_server_that_outlives_them(place: Pa
     pids = {starter.communicate()[0].strip() for starter in starters}
     assert [starter.returncode for starter in starters] == [0, 0, 0]
     assert pids == {str(pid_of(root))}
-    assert query(embedded.up(root).runtime_dsn, "SELECT 1") == 1
-    assert {path: mode(path) for path in permissions} == permissions
+    server = embedded.up(root)
+    try:
+        assert len(os.fsencode(server.socket_dir / ".s.PGSQL.5432")) <= 100
+        assert query(server.runtime_dsn, "SELECT current_user") == "hermes"
+        assert_private(server)
+        assert {path: mode(path) for path in permissions} == permissions
+    finally:
+        embedded.down(root)
+    assert not server.socket_dir.exists()
 
 
 def test_the_server_is_in_nobodys_session(running: EmbeddedServer) -> None:
@@ -374,36 +381,16 @@ def test_a_server_started_by_hand_is_not_disturbed(running: EmbeddedServer) -> N
         by_hand.wait(30)
 
 
-def test_a_long_and_awkward_path(place: Path) -> None:
-    root = place / ("awkward, 'quoted' path; touch x & é " + "x" * 90)
-    server = embedded.up(root)
-    try:
-        assert len(os.fsencode(server.socket_dir / ".s.PGSQL.5432")) <= 100
-        assert query(server.runtime_dsn, "SELECT current_user") == "hermes"
-        assert_private(server)
-    finally:
-        embedded.down(root)
-    assert not server.socket_dir.exists()
-
-
 def test_an_initdb_cut_short(place: Path) -> None:
-    """The starter alone is killed: the next one waits for its initdb. Then all is killed: it begins anew."""
     root = place / "root"
-
-    def start_until_initdb() -> subprocess.Popen[str]:
-        starter = python("-c", UP, str(root), start_new_session=True)
-        old = set(root.glob("data.partial-*"))
-        eventually(
-            lambda: any((new / "base").exists() for new in set(root.glob("data.partial-*")) - old), "initdb"
-        )
-        return starter
-
-    first = start_until_initdb()
-    first.kill()
-    first.wait()
-    second = start_until_initdb()
-    os.killpg(second.pid, signal.SIGKILL)
-    second.wait()
+    starter = python("-c", UP, str(root), start_new_session=True)
+    eventually(lambda: any(root.glob("data.partial-*/base")), "initdb")
+    starter.kill()
+    starter.wait()
+    # Its initdb works on, and whoever comes next has to wait for that.
+    assert embedded.is_locked(root / "lock")
+    os.killpg(starter.pid, signal.SIGKILL)
+    eventually(lambda: not embedded.is_locked(root / "lock"), "the end of initdb")
     assert embedded.status(root).state == "absent"
     assert list(root.glob("data.partial-*"))
     assert query(embedded.up(root).runtime_dsn, "SELECT 1") == 1

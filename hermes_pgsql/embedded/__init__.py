@@ -147,20 +147,7 @@ def _up(layout: Layout, account: accounts.Account, lock: int) -> EmbeddedServer:
     if cluster.password_lost(layout) and is_locked(layout.server_lock):
         process.stop(layout, account, bin_dir, STOP_SECONDS)
     deadline = time.monotonic() + process.START_SECONDS
-    while True:
-        with process.claimed(layout) as claim:
-            if claim is not None:
-                accounts.refuse_unreachable(layout, account, bin_dir)
-                cluster.prepare(layout, account, bin_dir, lock)
-                process.launch(layout, account, bin_dir, claim)
-        if claim is not None:
-            process.wait_until_ready(layout)
-            cluster.apply_runtime_login(layout, bin_dir)
-            binaries.remove_others(layout, bin_dir)
-            break
-        if process.is_ready(layout):
-            cluster.ensure_runtime_login(layout, bin_dir)
-            break
+    while not _started(layout, account, bin_dir, lock) and not _attached(layout, bin_dir):
         if process.lost_its_socket(layout):
             process.stop(layout, account, bin_dir, STOP_SECONDS)
         if time.monotonic() > deadline:
@@ -170,6 +157,29 @@ def _up(layout: Layout, account: accounts.Account, lock: int) -> EmbeddedServer:
             )
         time.sleep(0.05)
     return _server(layout, account, bin_dir)
+
+
+def _started(layout: Layout, account: accounts.Account, bin_dir: Path, lock: int) -> bool:
+    with process.claimed(layout) as claim:
+        if claim is None:
+            return False
+        accounts.refuse_unreachable(layout, account, bin_dir)
+        cluster.prepare(layout, account, bin_dir, lock)
+        process.launch(layout, account, bin_dir, claim)
+    process.wait_until_ready(layout)
+    cluster.apply_runtime_login(layout, bin_dir)
+    binaries.remove_others(layout, bin_dir)
+    return True
+
+
+def _attached(layout: Layout, bin_dir: Path) -> bool:
+    if not process.is_ready(layout):
+        return False
+    try:
+        cluster.ensure_runtime_login(layout, bin_dir)
+    except cluster.NoConnectionError:  # killed since we looked, say
+        return False
+    return True
 
 
 def _server(layout: Layout, account: accounts.Account, bin_dir: Path) -> EmbeddedServer:

@@ -21,6 +21,8 @@ ADMIN: Final = "memvec_embedded_admin"
 RUNTIME: Final = "hermes"
 DATABASE: Final = "memvec"
 
+PSQL_NO_CONNECTION: Final = 2  # psql's exit code
+
 HBA: Final = """\
 # Written at every start; changes are lost. A password for everybody, also for the server's own system user.
 # TYPE  DATABASE  USER  METHOD
@@ -56,6 +58,10 @@ SETTINGS: Final = {
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
 }
+
+
+class NoConnectionError(EmbeddedError):
+    """The server did not let the administrator in for a reason that may pass."""
 
 
 def major_version(data_dir: Path) -> int | None:
@@ -217,6 +223,12 @@ def _psql(layout: Layout, bin_dir: Path, statements: Sequence[str]) -> None:
             f"The embedded server in {layout.root} does not accept the password in"
             f" {_password_file(layout, ADMIN)}.",
             hint="Remove that file and run `hermes-pgsql up`: a new password is set.",
+        )
+    if result.returncode == PSQL_NO_CONNECTION:
+        raise NoConnectionError(
+            f"The embedded server in {layout.root} refused a connection:"
+            f" {_last_lines(result, *_passwords(layout))}",
+            hint=f"See {layout.log_dir}, and try again.",
         )
     raise EmbeddedError(
         f"The logins and the database of the embedded server in {layout.root} could not be made:"
