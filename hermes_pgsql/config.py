@@ -127,9 +127,8 @@ def _names(value: object) -> object:
 
 
 def _themes(value: object) -> object:
-    names = _names(value)
     # An empty list switches the allow-list off, as it always did.
-    return names or None
+    return None if value is None else _names(value) or None
 
 
 def _contexts(value: object) -> object:

@@ -174,18 +174,24 @@ _BY_SQLSTATE: Final[dict[str, type[MemvecError]]] = {
 _RETRYABLE: Final = frozenset({"40001", "40P01", "55P03", "57014", "25006", "MV008"})
 # The server is shutting down, crashed, is starting up, dropped the database, or ended an idle session.
 _CONNECTION_STATES: Final = frozenset({"57P01", "57P02", "57P03", "57P04", "57P05"})
-# Greedy up to the last "@", because people forget to escape one: masking too much beats masking too little.
-_SECRET_IN_URL: Final = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)(?P<user>[^\s/?#@:]*):\S*@")
 _SECRET_IN_PAIR: Final = re.compile(
     r"\b(?P<key>(?:ssl)?password|passwd|pwd)(?P<equals>\s*=\s*)(?:'(?:\\.|[^'\\])*'|[^\s&]*)", re.IGNORECASE
 )
+_BLANKS: Final = re.compile(r"(\s+)")
 _MASK: Final = "****"
 
 
 def redact_dsn(dsn: str) -> str:
-    """The connection string with every password masked, for repr, logs and messages."""
-    masked = _SECRET_IN_URL.sub(rf"\g<scheme>\g<user>:{_MASK}@", dsn)
-    return _SECRET_IN_PAIR.sub(rf"\g<key>\g<equals>{_MASK}", masked)
+    """A connection string, or a text that may hold some, with every password masked."""
+    words = _BLANKS.split(dsn) if "://" in dsn else [dsn]
+    return _SECRET_IN_PAIR.sub(rf"\g<key>\g<equals>{_MASK}", "".join(map(_mask_in_url, words)))
+
+
+def _mask_in_url(word: str) -> str:
+    # Up to the last "@", because people forget to escape one: masking too much beats masking too little.
+    scheme, at = word.find("://"), word.rfind("@")
+    colon = word.find(":", scheme + 3, at) if 0 <= scheme < at else -1
+    return word if colon < 0 else f"{word[: colon + 1]}{_MASK}{word[at:]}"
 
 
 def redact_secrets(text: str, *secrets: str | None) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
 from hermes_pgsql.cli.output import warn
-from hermes_pgsql.config import Settings, load_command_line_settings
+
+if TYPE_CHECKING:
+    from hermes_pgsql.config import Settings
 
 Dsn: TypeAlias = Annotated[
     str | None,
@@ -31,6 +33,8 @@ _AGO: Final = re.compile(r"(\d{1,6})\s*([smhdw])", re.IGNORECASE)
 
 def settings_with(**options: object) -> Settings:
     """The settings, with the given options above environment and file. Complaints go to standard error."""
+    from hermes_pgsql.config import load_command_line_settings
+
     settings = load_command_line_settings(overrides=options)
     for warning in settings.warnings:
         warn(warning)
