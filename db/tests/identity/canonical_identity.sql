@@ -13,12 +13,7 @@ SELECT is(
 );
 SELECT volatility_is('memvec', 'canonical_identity', 'stable', 'stable');
 SELECT is_definer('memvec', 'canonical_identity', 'runs as its owner');
-SELECT is(
-    ARRAY(SELECT l FROM unnest('{hermes,tap_admin,tap_embedder,tap_nobody,tap_reader}'::text []) AS l
-           WHERE has_function_privilege(l, 'memvec.canonical_identity'::regproc, 'EXECUTE')),
-    '{hermes,tap_admin,tap_reader}',
-    'who may execute it'
-);
+SELECT is(memvec_tests.callers('memvec.canonical_identity'), '{hermes,tap_admin,tap_reader}', 'who may execute it');
 
 -- The pairs
 
