@@ -33,8 +33,8 @@ BEGIN
     END IF;
     v_words := regexp_replace(v_text, c_punctuation, ' ', 'g');
     IF length(v_words) > 2000 THEN
-        -- The parser would only complain about words that no lexeme can hold.
-        v_words := regexp_replace(v_words, '[^[:space:]]{500,}', ' ', 'g');
+        -- The parser would only complain about words that no lexeme can hold (255 is the most a repetition may say).
+        v_words := regexp_replace(v_words, '[^[:space:]]{255}[^[:space:]]{255,}', ' ', 'g');
     END IF;
     v_lexemes := to_tsvector(p_language, lower(v_words COLLATE memvec.folding));
     IF (v_words ~ '[0-9]' OR v_words ~ '[a-z][A-Z]') AND v_words ~ c_border THEN
