@@ -1,5 +1,6 @@
 -- Reciprocal Rank Fusion (Cormack, Clarke, Buettcher 2009) of the two legs. The same text in several themes is one result,
--- shown as its best row; where many copies fill a leg, the legs are asked again deeper until enough texts are there.
+-- shown as its best row; where many copies fill a leg (of several themes, or of several sessions of one), the legs are asked
+-- again deeper until enough texts are there.
 CREATE OR REPLACE FUNCTION memvec.fused_rows(
     p_kind text,
     p_query text,
@@ -23,21 +24,31 @@ LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_custom_plan
 SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
     c_deepest CONSTANT integer := 5000;
-    v_k double precision := memvec.setting('rrf_k')::double precision;
-    v_depth integer := greatest(memvec.setting('rrf_depth')::integer, p_limit);
-    v_weight_vector double precision := memvec.setting('rrf_weight_vector')::double precision;
-    v_weight_text double precision := memvec.setting('rrf_weight_text')::double precision;
+    v_k double precision;
+    v_depth integer;
+    v_weight_vector double precision;
+    v_weight_text double precision;
     v_half_life double precision := nullif(greatest(extract(epoch FROM p_half_life), 0), 0);
     v_words boolean := memvec.blankless(p_query) IS NOT NULL;
+    v_take integer;
     v_found bigint;
     v_rows memvec.fused_row[];
 BEGIN
+    SELECT max(s.value) FILTER (WHERE s.name = 'rrf_k'),
+           max(s.value) FILTER (WHERE s.name = 'rrf_depth'),
+           max(s.value) FILTER (WHERE s.name = 'rrf_weight_vector'),
+           max(s.value) FILTER (WHERE s.name = 'rrf_weight_text')
+      INTO v_k, v_depth, v_weight_vector, v_weight_text
+      FROM memvec.settings AS s
+     WHERE s.name LIKE 'rrf%';
+    v_depth := greatest(v_depth, p_limit);
+    -- Copies of one text tie, so a few times the limit is enough to choose from; age may lift any row, so then all count.
+    v_take := CASE WHEN v_half_life IS NULL THEN greatest(50, 3 * p_limit) ELSE 2 * c_deepest END;
     LOOP
         WITH vector AS MATERIALIZED (
             SELECT v.id, v.rank
@@ -53,43 +64,46 @@ BEGIN
                    coalesce(v_weight_vector / (v_k + v.rank), 0) + coalesce(v_weight_text / (v_k + w.rank), 0) AS score
               FROM vector AS v
               FULL JOIN words AS w ON w.id = v.id
+             ORDER BY 5 DESC, 1 DESC
+             LIMIT v_take
         ), dated AS (
-            SELECT f.*, m.agent_identity, m.person_key, m.content_hash, m.updated_at AS seen
+            SELECT f.*, m.agent_identity, m.content_hash, m.updated_at AS seen
               FROM fused AS f
               JOIN memvec.memory_entries AS m ON p_kind = 'entry' AND m.id = f.id
             UNION ALL
-            SELECT f.*, c.agent_identity, c.person_key, c.content_hash, c.ts
+            SELECT f.*, c.agent_identity, c.content_hash, c.ts
               FROM fused AS f
               JOIN memvec.conversations AS c ON p_kind = 'turn' AND c.id = f.id
         ), decayed AS (
-            SELECT d.*,
+            SELECT d.id, d.vector_rank, d.text_rank, d.words_share, d.agent_identity, d.content_hash, d.seen,
                    CASE WHEN v_half_life IS NULL THEN d.score
                         ELSE d.score * power(0.5, greatest(0, extract(epoch FROM now() - d.seen)) / v_half_life)
-                   END AS final
+                   END AS score
               FROM dated AS d
-        ), copies AS (
-            SELECT d.*,
-                   row_number() OVER same AS copy,
-                   array_agg(d.agent_identity) OVER (PARTITION BY d.content_hash) AS holders
-              FROM decayed AS d
-            WINDOW same AS (PARTITION BY d.content_hash ORDER BY d.final DESC, d.seen DESC, d.id DESC)
         ), best AS (
-            SELECT c.id, c.final, c.vector_rank, c.text_rank, c.words_share, c.seen,
-                   ARRAY(SELECT DISTINCT h.theme FROM unnest(c.holders) AS h (theme) ORDER BY h.theme) AS themes
-              FROM copies AS c
-             WHERE c.copy = 1
-             ORDER BY c.final DESC, c.seen DESC, c.id DESC
+            SELECT (array_agg(ROW(d.id, d.score, d.vector_rank, d.text_rank, NULL, d.words_share, NULL)::memvec.fused_row
+                              ORDER BY d.score DESC, d.seen DESC, d.id DESC))[1] AS first,
+                   max(d.score) AS score,
+                   max(d.seen) AS seen,
+                   max(d.id) AS id,
+                   array_agg(DISTINCT d.agent_identity) AS themes
+              FROM decayed AS d
+             GROUP BY d.content_hash
+             ORDER BY 2 DESC, 3 DESC, 4 DESC
              LIMIT p_limit
         )
         SELECT (SELECT greatest(count(v.rank), (SELECT count(w.rank) FROM words AS w)) FROM vector AS v),
-               array_agg(ROW(b.id, b.final, b.vector_rank, b.text_rank, NULL, b.words_share, b.themes)::memvec.fused_row
-                         ORDER BY b.final DESC, b.seen DESC, b.id DESC)
+               array_agg(ROW((b.first).id, (b.first).rrf_score, (b.first).vector_rank, (b.first).text_rank, NULL,
+                             (b.first).words_share, b.themes)::memvec.fused_row
+                         ORDER BY b.score DESC, b.seen DESC, b.id DESC)
           INTO v_found, v_rows
           FROM best AS b;
-        -- Enough texts, or no leg was full, so that going deeper would bring nothing.
-        EXIT WHEN coalesce(cardinality(v_rows), 0) >= p_limit OR v_found < v_depth OR v_depth >= c_deepest
-            OR NOT p_filter.others;
+        -- Enough texts, or both legs are exhausted, so that going deeper would bring nothing.
+        EXIT WHEN coalesce(cardinality(v_rows), 0) >= p_limit
+            OR v_found <= least(v_depth - 1, v_take / 2)
+            OR v_depth >= c_deepest;
         v_depth := least(v_depth * 5, c_deepest);
+        v_take := 2 * v_depth;
     END LOOP;
 
     RETURN QUERY

@@ -1,7 +1,13 @@
 -- Any word may match, rare ones count more. In a small theme every word of the question is matched. In a large one a common
 -- word would match a large part of it, so rows are found by the rarest words, as many as should bring text_match_rows rows
 -- inside the filter, and are then scored by all of them.
-CREATE OR REPLACE FUNCTION memvec.text_leg(p_kind text, p_query text, p_filter memvec.recall_filter, p_depth integer)
+CREATE OR REPLACE FUNCTION memvec.text_leg(
+    p_kind text,
+    p_query text,
+    p_filter memvec.recall_filter,
+    p_depth integer,
+    p_wanted integer
+)
 RETURNS TABLE (id bigint, rank integer, score double precision, words_share real)
 LANGUAGE plpgsql
 STABLE
@@ -55,7 +61,8 @@ BEGIN
     SELECT array_agg(t.id), array_agg(t.score), array_agg(t.words_share)
       INTO v_ids, v_scores, v_shares
       FROM memvec.text_matches(p_kind, p_filter, coalesce(v_rarest, v_any), v_terms, v_rarity, v_rows, p_depth) AS t;
-    IF v_rarest IS NOT NULL AND v_rarest <> v_any AND coalesce(cardinality(v_ids), 0) < least(p_depth, 20) THEN
+    IF v_rarest IS NOT NULL AND v_rarest <> v_any
+        AND coalesce(cardinality(v_ids), 0) < least(p_depth, greatest(p_wanted, 20)) THEN
         SELECT array_agg(t.id), array_agg(t.score), array_agg(t.words_share)
           INTO v_ids, v_scores, v_shares
           FROM memvec.text_matches(p_kind, p_filter, v_any, v_terms, v_rarity, v_rows, p_depth) AS t;
@@ -67,5 +74,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.text_leg IS
-'Returns the rows of a filter that hold words of a question: row id, rank from 1, score, and the share of the question''s words that the row holds. Internal.';
+'Returns the rows of a filter that hold words of a question: row id, rank from 1, score, and the share of the question''s words that the row holds. Where the rarest words find fewer than p_wanted rows (or 20), every word is matched. Internal.';
 REVOKE ALL ON FUNCTION memvec.text_leg FROM public;

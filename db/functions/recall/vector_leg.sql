@@ -5,7 +5,8 @@ CREATE OR REPLACE FUNCTION memvec.vector_leg(
     p_space integer,
     p_embedding public.halfvec,
     p_filter memvec.recall_filter,
-    p_depth integer
+    p_depth integer,
+    p_wanted integer
 )
 RETURNS TABLE (id bigint, rank integer, distance double precision)
 LANGUAGE plpgsql
@@ -17,7 +18,7 @@ AS $$
 DECLARE
     v_space memvec.embedding_spaces := memvec.checked_space(p_space, p_embedding);
     v_exact_rows bigint := memvec.setting('exact_rows')::bigint;
-    v_wanted integer;
+    v_near integer;
     v_ids bigint[];
     v_distances double precision[];
 BEGIN
@@ -27,12 +28,12 @@ BEGIN
     -- One person's rows, or one session's, are few and have an index of their own.
     IF p_filter.person_key IS NULL AND p_filter.session_id IS NULL
         AND memvec.estimate_rows(p_kind, p_filter, v_exact_rows) > v_exact_rows THEN
-        v_wanted := least(p_depth, greatest(memvec.setting('hnsw_candidates')::integer, 10));
+        v_near := least(p_depth, greatest(memvec.setting('hnsw_candidates')::integer, p_wanted));
         SELECT array_agg(v.id), array_agg(v.distance)
           INTO v_ids, v_distances
-          FROM memvec.vector_indexed(p_kind, v_space, p_embedding, p_filter, v_wanted) AS v;
+          FROM memvec.vector_indexed(p_kind, v_space, p_embedding, p_filter, v_near) AS v;
     END IF;
-    IF v_wanted IS NULL OR coalesce(cardinality(v_ids), 0) < v_wanted THEN
+    IF v_near IS NULL OR coalesce(cardinality(v_ids), 0) < v_near THEN
         SELECT array_agg(v.id), array_agg(v.distance)
           INTO v_ids, v_distances
           FROM memvec.vector_exact(p_kind, v_space, p_embedding, p_filter, p_depth) AS v;
@@ -44,5 +45,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.vector_leg IS
-'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1, cosine distance. Up to setting exact_rows rows in the filter all are compared; above, the HNSW index gives setting hnsw_candidates rows. Errors: MV004, MV005. Internal.';
+'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1, cosine distance. Up to setting exact_rows rows in the filter all are compared; above, the HNSW index gives setting hnsw_candidates rows, or p_wanted if that is more. Errors: MV004, MV005. Internal.';
 REVOKE ALL ON FUNCTION memvec.vector_leg FROM public;
