@@ -1,0 +1,103 @@
+BEGIN;
+SELECT plan(10);
+
+SELECT is(memvec_tests.callers('memvec.text_matches'), '{}', 'internal');
+SELECT memvec_tests.act_as('hermes');
+SELECT throws_ok(
+    $$ SELECT * FROM memvec.text_matches('entry', NULL, NULL, NULL, NULL, 1, 1) $$, '42501', NULL,
+    'the runtime login may not call it'
+);
+DO $$
+BEGIN
+    PERFORM memvec.add_memory('text_matches', 'memory', 'deployment of the certificate');
+    PERFORM memvec.add_memory('text_matches', 'memory', 'deployment, deployment, deployment');
+    PERFORM memvec.add_memory('text_matches', 'user', 'deployment only');
+    PERFORM memvec.add_memory('text_matches', 'memory', 'a certificate');
+    PERFORM memvec.add_memory('text_matches', 'memory', 'nothing of the kind');
+    PERFORM memvec.add_memory('text_matches-other', 'memory', 'deployment elsewhere');
+    PERFORM memvec.append_turn('text_matches', 's1', 'user', 'deployment in s1');
+    PERFORM memvec.append_turn('text_matches', 's2', 'user', 'deployment in s2');
+END
+$$;
+RESET SESSION AUTHORIZATION;
+
+CREATE FUNCTION pg_temp.matches(
+    p_kind text,
+    p_words text[],
+    p_target text = NULL,
+    p_session text = NULL,
+    p_exclude text = NULL,
+    p_since timestamptz = NULL,
+    p_until timestamptz = NULL,
+    p_rarity float8[] = NULL,
+    p_rows bigint = 5,
+    p_depth int = 100
+) RETURNS TABLE (id bigint, score float8, words_share real, place bigint)
+LANGUAGE sql
+AS $$
+    SELECT * FROM memvec.text_matches(
+        p_kind,
+        ROW('text_matches', NULL, false, NULL, p_target, p_session, p_exclude, p_since, p_until)::memvec.recall_filter,
+        (SELECT string_agg(memvec.term_query(w)::text, ' | ')::tsquery FROM unnest(p_words) AS w),
+        ARRAY(SELECT memvec.term_query(w.word) FROM unnest(p_words) WITH ORDINALITY AS w (word, position) ORDER BY w.position),
+        p_rarity, p_rows, p_depth
+    ) WITH ORDINALITY
+$$;
+
+SELECT results_eq(
+    $$ SELECT e.content, m.words_share
+       FROM pg_temp.matches('entry', '{deploy,certif}') AS m JOIN memvec.memory_entries AS e USING (id)
+       ORDER BY m.place $$,
+    $$ VALUES ('deployment of the certificate', 1::real), ('a certificate', 0.5::real),
+              ('deployment, deployment, deployment', 0.5::real), ('deployment only', 0.5::real) $$,
+    'rows with any word: both words first, then the rarer one, then the more frequent use'
+);
+
+-- idf = ln(1 + (N - n + 0.5) / (n + 0.5)): with N = 5, "deploy" is in 3 rows and "certif" in 2.
+SELECT is_empty(
+    $$ SELECT e.content, m.score, w.expected
+       FROM pg_temp.matches('entry', '{deploy,certif}') AS m
+       JOIN memvec.memory_entries AS e USING (id)
+       CROSS JOIN LATERAL (
+           SELECT ln(1 + (5 - 3 + 0.5) / (3 + 0.5)) * ts_rank(e.search, 'deploy')
+               + ln(1 + (5 - 2 + 0.5) / (2 + 0.5)) * ts_rank(e.search, 'certif') AS expected
+       ) AS w
+       WHERE abs(m.score - w.expected) > 1e-9 $$,
+    'the score is the sum of idf times ts_rank, with the idf of the matching rows'
+);
+SELECT is_empty(
+    $$ SELECT e.content, m.score
+       FROM pg_temp.matches('entry', '{deploy,certif}', p_rarity => '{2,NULL}') AS m
+       JOIN memvec.memory_entries AS e USING (id)
+       WHERE abs(m.score - 2 * ts_rank(e.search, 'deploy')
+                 - ln(1 + (5 - 2 + 0.5) / (2 + 0.5)) * ts_rank(e.search, 'certif')) > 1e-6 $$,
+    'an idf that the caller gives is used instead'
+);
+SELECT ok(
+    (SELECT bool_and(m.score > 0 AND m.score < 'infinity') FROM pg_temp.matches('entry', '{deploy}', p_rows => 0) AS m),
+    'an estimate below the matching rows never makes a score negative'
+);
+
+-- Filters
+
+SELECT is((SELECT count(*) FROM pg_temp.matches('entry', '{deploy}', p_target => 'user')), 1::bigint, 'one target');
+SELECT results_eq(
+    $$ SELECT (SELECT array_agg(c.session_id) FROM pg_temp.matches('turn', '{deploy}', p_session => 's1') AS m
+               JOIN memvec.conversations AS c USING (id)),
+              (SELECT array_agg(c.session_id) FROM pg_temp.matches('turn', '{deploy}', p_exclude => 's1') AS m
+               JOIN memvec.conversations AS c USING (id)) $$,
+    $$ VALUES ('{s1}'::text[], '{s2}'::text[]) $$,
+    'one session, all but one session'
+);
+SELECT results_eq(
+    $$ SELECT (SELECT count(*) FROM pg_temp.matches(k, '{deploy}', p_since => now(), p_until => now() + interval '1 us')),
+              (SELECT count(*) FROM pg_temp.matches(k, '{deploy}', p_since => now() + interval '1 us')),
+              (SELECT count(*) FROM pg_temp.matches(k, '{deploy}', p_until => now()))
+       FROM unnest('{entry,turn}'::text[]) AS k $$,
+    $$ VALUES (3::bigint, 0::bigint, 0::bigint), (2, 0, 0) $$,
+    'since is inclusive, until is not'
+);
+SELECT is((SELECT count(*) FROM pg_temp.matches('entry', '{deploy}', p_depth => 2)), 2::bigint, 'no more than p_depth rows');
+
+SELECT * FROM finish();
+ROLLBACK;
