@@ -596,12 +596,14 @@ def drip(endpoint: FakeEndpoint, handler: BaseHTTPRequestHandler, data: bytes) -
 def test_the_deadline_covers_everything(
     endpoint: FakeEndpoint, slowness: Callable[[FakeEndpoint, BaseHTTPRequestHandler], None]
 ) -> None:
+    used = embedder(endpoint)
+    used.embed_query("warm up", 20)
     endpoint.raw = lambda handler: slowness(endpoint, handler)
     # Each of these servers answers in the end, or ends otherwise than by the deadline.
     with pytest.raises(EmbedderUnavailable) as raised:
-        embedder(endpoint).embed_query("text", 0.4)
+        used.embed_query("text", 0.4)
     assert raised.value.kind == "timeout"
-    assert len(endpoint.requests) == 1
+    assert len(endpoint.requests) == 2
 
 
 def test_what_was_ready_before_the_deadline_is_kept(endpoint: FakeEndpoint) -> None:
@@ -610,8 +612,11 @@ def test_what_was_ready_before_the_deadline_is_kept(endpoint: FakeEndpoint) -> N
             endpoint.stopping.wait(5)
         return embed_all(request)
 
+    used = embedder(endpoint, batch_size=2)
+    used.embed_query("warm up", 20)
+    endpoint.requests.clear()
     endpoint.answer = answer
-    results = embedder(endpoint, batch_size=2).embed_documents([f"t{at}" for at in range(8)], 1)
+    results = used.embed_documents([f"t{at}" for at in range(8)], 1)
     assert [isinstance(result, array) for result in results] == [True] * 4 + [False] * 4
     assert {failed(result).kind for result in results[4:]} == {"timeout"}
     assert len(endpoint.requests) == 3
