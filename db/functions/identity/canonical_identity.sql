@@ -65,9 +65,18 @@ BEGIN
     ELSIF kind = 'default' THEN
         agent_identity := 'default';
     ELSE
-        SELECT array_agg(memvec.clean_key(t.theme)) FILTER (WHERE memvec.clean_key(t.theme) IS NOT NULL)
-          INTO v_allowed
-          FROM unnest(coalesce(p_allowed, string_to_array(memvec.setting('allowed_themes'), ','))) AS t (theme);
+        IF p_allowed IS NULL THEN
+            SELECT string_to_array(s.value, ',') INTO v_allowed FROM memvec.settings AS s WHERE s.name = 'allowed_themes';
+        ELSE
+            v_allowed := p_allowed;
+        END IF;
+        IF v_allowed <> '{}' THEN
+            SELECT array_agg(memvec.clean_key(t.theme)) FILTER (WHERE memvec.clean_key(t.theme) IS NOT NULL)
+              INTO v_allowed
+              FROM unnest(v_allowed) AS t (theme);
+        ELSE
+            v_allowed := NULL;
+        END IF;
         IF v_allowed IS NOT NULL AND v_key <> ALL (v_allowed) THEN
             agent_identity := 'default';
             kind := 'default';

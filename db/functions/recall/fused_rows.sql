@@ -52,12 +52,12 @@ BEGIN
     LOOP
         WITH vector AS MATERIALIZED (
             SELECT v.id, v.rank
-              FROM memvec.vector_leg(p_kind, p_space, p_embedding, p_filter, v_depth) AS v
+              FROM memvec.vector_leg(p_kind, p_space, p_embedding, p_filter, v_depth, p_limit) AS v
              WHERE p_embedding IS NOT NULL
                AND (p_min_similarity IS NULL OR 1 - v.distance >= p_min_similarity)
         ), words AS MATERIALIZED (
             SELECT t.id, t.rank, t.words_share
-              FROM memvec.text_leg(p_kind, p_query, p_filter, v_depth) AS t
+              FROM memvec.text_leg(p_kind, p_query, p_filter, v_depth, p_limit) AS t
              WHERE v_words
         ), fused AS (
             SELECT coalesce(v.id, w.id) AS id, v.rank AS vector_rank, w.rank AS text_rank, w.words_share,
@@ -77,7 +77,9 @@ BEGIN
         ), decayed AS (
             SELECT d.id, d.vector_rank, d.text_rank, d.words_share, d.agent_identity, d.content_hash, d.seen,
                    CASE WHEN v_half_life IS NULL THEN d.score
-                        ELSE d.score * power(0.5, greatest(0, extract(epoch FROM now() - d.seen)) / v_half_life)
+                        -- A thousand half-lives are as good as for ever, and still a number above zero.
+                        ELSE d.score
+                             * power(0.5, least(1000, greatest(0, extract(epoch FROM now() - d.seen)) / v_half_life))
                    END AS score
               FROM dated AS d
         ), best AS (
