@@ -23,7 +23,9 @@ RETURNS TABLE (
 LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
+ROWS 10
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $$
 #variable_conflict use_column
@@ -36,7 +38,10 @@ DECLARE
     v_half_life double precision := nullif(greatest(extract(epoch FROM p_half_life), 0), 0);
     v_words boolean := memvec.blankless(p_query) IS NOT NULL;
     v_take integer;
-    v_found bigint;
+    v_candidates integer := memvec.setting('hnsw_candidates')::integer;
+    v_wanted integer := p_limit;
+    v_vectors bigint;
+    v_texts bigint;
     v_rows memvec.fused_row[];
 BEGIN
     SELECT max(s.value) FILTER (WHERE s.name = 'rrf_k'),
@@ -52,12 +57,12 @@ BEGIN
     LOOP
         WITH vector AS MATERIALIZED (
             SELECT v.id, v.rank
-              FROM memvec.vector_leg(p_kind, p_space, p_embedding, p_filter, v_depth, p_limit) AS v
+              FROM memvec.vector_leg(p_kind, p_space, p_embedding, p_filter, v_depth, v_wanted) AS v
              WHERE p_embedding IS NOT NULL
                AND (p_min_similarity IS NULL OR 1 - v.distance >= p_min_similarity)
         ), words AS MATERIALIZED (
             SELECT t.id, t.rank, t.words_share
-              FROM memvec.text_leg(p_kind, p_query, p_filter, v_depth, p_limit) AS t
+              FROM memvec.text_leg(p_kind, p_query, p_filter, v_depth, v_wanted) AS t
              WHERE v_words
         ), fused AS (
             SELECT coalesce(v.id, w.id) AS id, v.rank AS vector_rank, w.rank AS text_rank, w.words_share,
@@ -94,18 +99,21 @@ BEGIN
              ORDER BY 2 DESC, 3 DESC, 4 DESC
              LIMIT p_limit
         )
-        SELECT (SELECT greatest(count(v.rank), (SELECT count(w.rank) FROM words AS w)) FROM vector AS v),
+        SELECT (SELECT count(*) FROM vector), (SELECT count(*) FROM words),
                array_agg(ROW((b.first).id, (b.first).rrf_score, (b.first).vector_rank, (b.first).text_rank, NULL,
                              (b.first).words_share, b.themes)::memvec.fused_row
                          ORDER BY b.score DESC, b.seen DESC, b.id DESC)
-          INTO v_found, v_rows
+          INTO v_vectors, v_texts, v_rows
           FROM best AS b;
-        -- Enough texts, or both legs are exhausted, so that going deeper would bring nothing.
+        -- Enough texts, or no leg was full and all they found was taken, so that going deeper would bring nothing.
         EXIT WHEN coalesce(cardinality(v_rows), 0) >= p_limit
-            OR v_found <= least(v_depth - 1, v_take / 2)
-            OR v_depth >= c_deepest;
+            OR v_depth >= c_deepest
+            OR v_vectors < least(v_depth, greatest(v_candidates, v_wanted))
+               AND v_texts < v_depth
+               AND v_vectors + v_texts <= v_take;
         v_depth := least(v_depth * 5, c_deepest);
         v_take := 2 * v_depth;
+        v_wanted := v_depth;
     END LOOP;
 
     RETURN QUERY

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(24);
+SELECT plan(25);
 SELECT memvec_tests.alone();
 
 SELECT is(memvec_tests.callers('memvec.fused_rows'), '{}', 'internal');
@@ -204,8 +204,12 @@ END
 $$;
 RESET SESSION AUTHORIZATION;
 UPDATE memvec.settings SET value = '20' WHERE name = 'exact_rows';
-UPDATE memvec.settings SET value = '30' WHERE name = 'hnsw_candidates';
+UPDATE memvec.settings SET value = '10' WHERE name = 'hnsw_candidates';
 SELECT memvec.count_themes();
+SELECT is(
+    (SELECT count(*) FROM pg_temp.fused('fused_rows', NULL, memvec_tests.vec(3), 5, p_others => true)), 5::bigint,
+    'copies that fill what the index hands over do not hide other texts'
+);
 SELECT is(
     (SELECT count(*) FROM pg_temp.fused('fused_rows-many', NULL, memvec_tests.vec(3), 120)), 120::bigint,
     'a limit above hnsw_candidates returns as many rows'
