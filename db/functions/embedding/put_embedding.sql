@@ -21,14 +21,16 @@ BEGIN
     IF p_kind = 'entry' THEN
         EXECUTE format(
             'INSERT INTO memvec.%I (id, agent_identity, person_key, target, embedding)
-             SELECT m.id, m.agent_identity, m.person_key, m.target, $2 FROM memvec.memory_entries AS m WHERE m.id = $1
+             SELECT m.id, m.agent_identity, m.person_key, m.target, $2 FROM memvec.memory_entries AS m WHERE m.id = $1 AND m.embed
              ON CONFLICT (id) DO NOTHING',
             v_space.entry_table
         ) USING p_id, p_embedding;
     ELSE
         EXECUTE format(
             'INSERT INTO memvec.%I (id, agent_identity, person_key, session_id, ts, embedding)
-             SELECT c.id, c.agent_identity, c.person_key, c.session_id, c.ts, $2 FROM memvec.conversations AS c WHERE c.id = $1
+             SELECT c.id, c.agent_identity, c.person_key, c.session_id, c.ts, $2
+               FROM memvec.conversations AS c
+              WHERE c.id = $1 AND c.embed
              ON CONFLICT (id) DO NOTHING',
             v_space.turn_table
         ) USING p_id, p_embedding;
@@ -39,5 +41,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.put_embedding IS
-'Stores the vector of an entry or turn in a space unless it has one, and returns whether it was stored. NULL and zero vectors are passed over. Errors: MV004, MV005. Internal.';
+'Stores the vector of an entry or turn in a space unless it has one, and returns whether it was stored. NULL and zero vectors, and rows never to be embedded, are passed over. Errors: MV004, MV005. Internal.';
 REVOKE ALL ON FUNCTION memvec.put_embedding FROM public;

@@ -3,6 +3,7 @@ RETURNS TABLE (id bigint, similarity real)
 LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
+ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE

@@ -13,6 +13,7 @@ RETURNS TABLE (id bigint, score double precision, words_share real)
 LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
+ROWS 200
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_custom_plan
 SET jit = off

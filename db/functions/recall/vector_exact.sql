@@ -9,6 +9,7 @@ RETURNS TABLE (id bigint, distance double precision)
 LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
+ROWS 200
 SET search_path = pg_catalog, pg_temp
 SET jit = off
 AS $$

@@ -11,6 +11,7 @@ RETURNS TABLE (id bigint, distance double precision)
 LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
+ROWS 200
 SET search_path = pg_catalog, pg_temp
 SET jit = off
 SET hnsw.iterative_scan = 'relaxed_order'

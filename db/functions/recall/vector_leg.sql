@@ -12,6 +12,7 @@ RETURNS TABLE (id bigint, rank integer, distance double precision)
 LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
+ROWS 200
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column

@@ -37,7 +37,12 @@ BEGIN
         RETURN coalesce(v_ids, '{}');
     END IF;
 
-    SELECT array_agg(m.id ORDER BY m.id) INTO v_ids
+    -- The whole entry in another Unicode form decides before parts of others.
+    SELECT coalesce(
+               array_agg(m.id ORDER BY m.id) FILTER (WHERE normalize(v_old, NFC) = normalize(m.content, NFC)),
+               array_agg(m.id ORDER BY m.id)
+           )
+      INTO v_ids
       FROM memvec.memory_entries AS m
      WHERE m.agent_identity = p_agent_identity
        AND (p_person_key IS NULL AND m.person_key IS NULL OR m.person_key = p_person_key)

@@ -76,6 +76,7 @@ BEGIN
                content_hash = swap_entry.content_hash,
                search = memvec.search_vector(v_content),
                search_version = memvec.setting('search_version')::integer,
+               embed = CASE WHEN m.content_hash = swap_entry.content_hash THEN m.embed ELSE coalesce(p_embed, true) END,
                updated_at = now(),
                metadata = m.metadata || memvec.as_object(p_metadata)
          WHERE m.id = v_stale;
