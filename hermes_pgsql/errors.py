@@ -321,6 +321,7 @@ _REASONS: Final = (
     ("timeout expired", "The database cannot be reached: no answer in time."),
     ("timed out", "The database cannot be reached: no answer in time."),
     ("couldn't get a connection", "The database cannot be reached: no connection in time."),
+    ("invalid", "The dsn holds a value that is not valid."),
     ("certificate", "The secure connection to the database failed: its certificate was not accepted."),
     ("ssl", "The secure connection to the database failed."),
 )
