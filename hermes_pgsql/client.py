@@ -169,10 +169,12 @@ class Memvec:
         source: UUID | None = None,
         embedding: VectorLike | None = None,
         space: int | None = None,
+        embed: bool = True,
     ) -> Written:
         """Store an entry (``target``: memory or user). One that is there is a duplicate, not an error.
 
-        Raises ``InvalidArgument`` for blank content.
+        ``source`` is the home whose file holds it, if one does; ``embed=False`` means it shall never have a
+        vector. Raises ``InvalidArgument`` for blank content.
         """
         return self._repeatable(
             Written,
@@ -181,7 +183,7 @@ class Memvec:
                 p_identity => %(identity)s::text, p_target => %(target)s::text,
                 p_content => %(content)s::text, p_metadata => %(metadata)s::jsonb,
                 p_source => %(source)s::uuid, p_embedding => %(embedding)s, p_space => %(space)s::integer,
-                p_governance => %(governance)s::jsonb)
+                p_embed => %(embed)s::boolean, p_governance => %(governance)s::jsonb)
             """,
             {
                 "identity": optional_text(identity),
@@ -190,6 +192,7 @@ class Memvec:
                 "metadata": jsonb(metadata or {}),
                 "source": source,
                 "governance": jsonb(self._governance),
+                "embed": embed,
                 **_vector(embedding, space),
             },
         )[0]
@@ -206,6 +209,7 @@ class Memvec:
         source: UUID | None = None,
         embedding: VectorLike | None = None,
         space: int | None = None,
+        embed: bool = True,
     ) -> Replaced:
         """Put ``content`` in the place of the entry that ``previous_content`` or ``old_text`` names.
 
@@ -219,7 +223,7 @@ class Memvec:
                 p_old_text => %(old_text)s::text, p_content => %(content)s::text,
                 p_previous_content => %(previous_content)s::text, p_metadata => %(metadata)s::jsonb,
                 p_source => %(source)s::uuid, p_embedding => %(embedding)s, p_space => %(space)s::integer,
-                p_governance => %(governance)s::jsonb)
+                p_embed => %(embed)s::boolean, p_governance => %(governance)s::jsonb)
             """,
             {
                 "identity": optional_text(identity),
@@ -230,6 +234,7 @@ class Memvec:
                 "metadata": jsonb(metadata or {}),
                 "source": source,
                 "governance": jsonb(self._governance),
+                "embed": embed,
                 **_vector(embedding, space),
             },
         )[0]
@@ -241,21 +246,26 @@ class Memvec:
         old_text: str | None,
         *,
         previous_content: str | None = None,
+        source: UUID | None = None,
     ) -> Removed:
-        """Remove the one entry that ``previous_content`` or ``old_text`` names; none when several match."""
+        """Remove the one entry that ``previous_content`` or ``old_text`` names; none when several match.
+
+        With ``source`` it is only released when another home's file still holds it.
+        """
         return self._once(
             Removed,
             """
             SELECT * FROM memvec.remove_memory(
                 p_identity => %(identity)s::text, p_target => %(target)s::text,
                 p_old_text => %(old_text)s::text, p_previous_content => %(previous_content)s::text,
-                p_governance => %(governance)s::jsonb)
+                p_source => %(source)s::uuid, p_governance => %(governance)s::jsonb)
             """,
             {
                 "identity": optional_text(identity),
                 "target": clean_text(target),
                 "old_text": optional_text(old_text),
                 "previous_content": optional_text(previous_content),
+                "source": source,
                 "governance": jsonb(self._governance),
             },
         )[0]
@@ -292,8 +302,12 @@ class Memvec:
         metadata: Json | None = None,
         embedding: VectorLike | None = None,
         space: int | None = None,
+        embed: bool = True,
     ) -> Written:
-        """Store a turn. The same words of the same role in the same session are one row."""
+        """Store a turn. The same words of the same role in the same session are one row.
+
+        ``embed=False`` means it shall never have a vector. Raises ``InvalidArgument`` for blank content.
+        """
         return self._repeatable(
             Written,
             """
@@ -302,7 +316,8 @@ class Memvec:
                 p_role => %(role)s::text, p_content => %(content)s::text,
                 p_parent_session_id => %(parent_session_id)s::text, p_ts => %(ts)s::timestamptz,
                 p_metadata => %(metadata)s::jsonb, p_embedding => %(embedding)s,
-                p_space => %(space)s::integer, p_governance => %(governance)s::jsonb)
+                p_space => %(space)s::integer, p_embed => %(embed)s::boolean,
+                p_governance => %(governance)s::jsonb)
             """,
             {
                 "identity": optional_text(identity),
@@ -313,6 +328,7 @@ class Memvec:
                 "ts": moment(ts),
                 "metadata": jsonb(metadata or {}),
                 "governance": jsonb(self._governance),
+                "embed": embed,
                 **_vector(embedding, space),
             },
         )[0]

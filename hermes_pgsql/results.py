@@ -59,7 +59,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """``outcome`` is replaced, merged, added or ambiguous; ``matches`` counts distinct texts that matched."""
+    """``outcome`` is replaced, merged, released, added or ambiguous; ``matches`` counts what matched."""
 
     id: int
     outcome: str
@@ -69,7 +69,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """``outcome`` is removed, absent or ambiguous; ``id`` is None unless removed."""
+    """``outcome`` is removed, released, absent or ambiguous; ``id`` is None where nothing was named."""
 
     id: int | None
     outcome: str
