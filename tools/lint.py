@@ -11,17 +11,19 @@ BIN = Path(sys.executable).parent
 
 
 def commands() -> dict[str, list[str]]:
-    functions = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("db/functions/*/*.sql"))
-    # pgspot: PS002 and PS010 ask for schemas that nobody could have made before us; bootstrap.sql checks
-    # their owner. It cannot read SQL-standard bodies, which the server binds when they are created, and
-    # passes over them.
-    pgspot = [str(ROOT / "build/pgspot/bin/pgspot"), "--ignore", "PS002", "--ignore", "PS010", *functions]
     return {
         "ruff check": [str(BIN / "ruff"), "check", "--quiet", "--output-format=concise", "."],
         "ruff format": [str(BIN / "ruff"), "format", "--check", "--quiet", "."],
         "basedpyright": [str(BIN / "basedpyright")],
-        "sqruff": [str(BIN / "sqruff"), "lint", "db"],
-        "pgspot": pgspot,
+        "sqruff": [
+            str(BIN / "sqruff"),
+            "lint",
+            "db/bootstrap.sql",
+            "db/migrations",
+            "db/functions",
+            "db/verify.sql",
+        ],
+        "pgspot": [sys.executable, "tools/lint_pgspot.py"],
         "lint_plpgsql": [sys.executable, "tools/lint_plpgsql.py"],
     }
 

@@ -392,6 +392,8 @@ def shifted(
 def placeholder(reference: Reference, function: Function, catalogue: Catalogue) -> str:
     parts = reference.parts[1:] if reference.parts[0] == function.name else reference.parts
     name, rest = parts[0], parts[1:]
+    if name.startswith("__Case__"):  # stands for the value of a CASE statement; its type is known at run time
+        return "NULL"
     if name in function.variables:
         typed = f"(NULL::{function.variables[name]})"
         return ".".join([typed, *rest])
