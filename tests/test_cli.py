@@ -305,6 +305,23 @@ class Pipe(io.TextIOWrapper):
         super().__init__(io.BytesIO(content), encoding="utf-8")
 
 
+def test_a_login_that_may_only_read_can_search_by_meaning(
+    run: Commands, endpoint: None, database: Database, theme: str
+) -> None:
+    run("add", "--dsn", database.runtime_dsn, "--as", theme, "The anvil is heavy")
+    _, reader = database.make_login("memvec_reader")
+    found = run("search", "--dsn", reader, "--as", theme, "anvil", "--json").json
+    assert [(row["content"], row["vector_rank"]) for row in found["rows"]] == [("The anvil is heavy", 1)]
+    assert run("add", "--dsn", reader, "--as", theme, "text").code == 1
+
+
+def test_a_chat_key_is_not_repeated(run: Commands, database: Database) -> None:
+    done = run("add", "--dsn", database.runtime_dsn, "--as", "agent:a:sms:dm:+15551234567", "from a chat")
+    assert done.code == 0
+    assert "of whatsapp-dm." in done.out
+    assert "1234567" not in done.out + done.err
+
+
 def test_text_from_standard_input(
     run: Commands, database: Database, theme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -238,7 +238,10 @@ def test_an_unreadable_dsn_is_not_repeated(dsn: str) -> None:
 
 
 def test_a_bad_value_in_the_dsn_is_named_as_such() -> None:
-    with pytest.raises(DatabaseUnavailable) as caught, pool.connection(f"host=127.0.0.1 port=x{SECRET} user=u"):
+    with (
+        pytest.raises(DatabaseUnavailable) as caught,
+        pool.connection(f"host=127.0.0.1 port=x{SECRET} user=u"),
+    ):
         pass
     assert "dsn" in caught.value.message
     assert SECRET not in str(caught.value)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hermes_pgsql.cli.options import AsJson, Dsn, Theme, settings_with
-from hermes_pgsql.cli.output import note, show, show_json
+from hermes_pgsql.cli.output import note, say, show_json
 
 
 class Target(StrEnum):
@@ -50,6 +50,8 @@ def add(
     text = " ".join(words) if words else _standard_input()
     settings = settings_with(dsn=dsn)
     memvec = open_memvec(settings)
+    # First of all, so that a database that is not there is noticed before anything is embedded.
+    agent_identity = memvec.register_agent(theme).agent_identity
     vector = vector_of_document(text, theme, memvec, settings)
     if session is None:
         kind, where = "entry", str(target or Target.memory)
@@ -63,13 +65,14 @@ def add(
                 "kind": kind,
                 "id": row.id,
                 "outcome": row.outcome,
+                "agent_identity": agent_identity,
                 "embedded": vector.embedding is not None,
                 "why_not_embedded": vector.why_not,
             }
         )
         return
     verb = "Stored" if row.outcome == "added" else "Already there:"
-    show(f"{verb} {kind} {row.id} ({where}) of {theme}.")
+    say(f"{verb} {kind} {row.id} ({where}) of {agent_identity}.")
     if vector.why_not:
         note(f"stored without a vector, found by words only: {vector.why_not}")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import show, show_json, warn
+from hermes_pgsql.cli.output import say, show_json, warn
 
 
 def migrate(
@@ -39,12 +39,12 @@ def migrate(
         show_json(report)
         return
     for name in report.applied:
-        show(f"applied  {name}")
-    show(f"written  {report.functions} functions")
+        say(f"applied  {name}")
+    say(f"written  {report.functions} functions")
     for sentence in report.granted:
-        show(f"granted  {sentence}")
+        say(f"granted  {sentence}")
     if not report.applied and not report.granted:
-        show("The schema was up to date.")
-    show(f"The schema is at version {report.schema_version}.")
+        say("The schema was up to date.")
+    say(f"The schema is at version {report.schema_version}.")
     for warning in report.warnings:
         warn(warning)

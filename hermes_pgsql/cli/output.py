@@ -37,8 +37,13 @@ def console(stream: TextIO) -> Console:
 
 
 def show(renderable: RenderableType) -> None:
-    """Print a result."""
+    """Print a table."""
     console(sys.stdout).print(renderable)
+
+
+def say(text: str) -> None:
+    """Print a line, unbroken, so that it can be copied."""
+    sys.stdout.write(f"{plain(text)}\n")
 
 
 def show_json(value: object) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from hermes_pgsql.cli.add import Target
 from hermes_pgsql.cli.options import AsJson, Dsn, Since, Theme, Until, settings_with
-from hermes_pgsql.cli.output import age, note, plain, show, show_json, text_cell
+from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, text_cell
 
 if TYPE_CHECKING:
     from hermes_pgsql.results import RecalledEntry, RecalledTurn
@@ -73,7 +73,7 @@ def search(
     if rows:
         _show_table(rows)
     else:
-        show("Nothing found.")
+        say("Nothing found.")
     if vector.why_not:
         note(f"words only: {vector.why_not}")
 

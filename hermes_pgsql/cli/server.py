@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_pgsql.cli.options import AsJson
-from hermes_pgsql.cli.output import note, show, show_json, warn
+from hermes_pgsql.cli.output import note, say, show_json, warn
 
 
 def up(as_json: AsJson = False) -> None:
@@ -28,9 +28,9 @@ def up(as_json: AsJson = False) -> None:
         return
     if report is not None:
         note(f"The schema was brought up to date (version {report.schema_version}).")
-    show(f"The embedded server is running, with its data in {server.data_dir}.")
-    show("Agents and the command line find it by themselves when no dsn is configured (or: dsn: embedded).")
-    show(f'psql: {server.bin_dir / "psql"} "{server.runtime_dsn}"')
+    say(f"The embedded server is running, with its data in {server.data_dir}.")
+    say("Agents and the command line find it by themselves when no dsn is configured (or: dsn: embedded).")
+    say(f'psql: {server.bin_dir / "psql"} "{server.runtime_dsn}"')
 
 
 def down(as_json: AsJson = False) -> None:
@@ -43,4 +43,4 @@ def down(as_json: AsJson = False) -> None:
     if as_json:
         show_json({"state": "stopped", "was_running": stopped})
         return
-    show("The embedded server was stopped." if stopped else "The embedded server was not running.")
+    say("The embedded server was stopped." if stopped else "The embedded server was not running.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import age, plain, show, show_json, text_cell
+from hermes_pgsql.cli.output import age, plain, say, show, show_json, text_cell
 
 if TYPE_CHECKING:
     from hermes_pgsql.results import Coverage, ThemeStats
@@ -26,11 +26,11 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
     if themes:
         _show_themes(themes)
     else:
-        show("There are no themes yet.")
+        say("There are no themes yet.")
     if coverage:
         _show_coverage(coverage)
     else:
-        show("There is no embedding space yet: recall is by words.")
+        say("There is no embedding space yet: recall is by words.")
 
 
 def _show_themes(themes: Sequence[ThemeStats]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_pgsql.client import Memvec
 from hermes_pgsql.config import Settings
+from hermes_pgsql.errors import DatabaseFailure
 
 if TYPE_CHECKING:
     from hermes_pgsql.embedding import Embedder, Embedding
@@ -58,6 +59,23 @@ def vector_of_question(text: str, identity: str, memvec: Memvec, settings: Setti
 
 
 def _in_its_space(embedding: Embedding, embedder: Embedder, identity: str, memvec: Memvec) -> TextVector:
+    try:
+        return _greeted(embedding, embedder, identity, memvec)
+    except DatabaseFailure as error:
+        if error.sqlstate != "42501":
+            raise
+    # A login that may only read cannot say hello; the list of spaces is open to it.
+    spaces = {
+        row.space_id
+        for row in memvec.embedding_coverage()
+        if (row.model, row.dim) == (embedder.model, len(embedding))
+    }
+    if len(spaces) != 1:
+        return TextVector(None, None, f"the database has no one space for the model {embedder.model}")
+    return TextVector(embedding, spaces.pop(), None)
+
+
+def _greeted(embedding: Embedding, embedder: Embedder, identity: str, memvec: Memvec) -> TextVector:
     greeting = memvec.hello(
         identity,
         embedder.model,
