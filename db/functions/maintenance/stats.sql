@@ -16,7 +16,11 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_space memvec.embedding_spaces;
-    v_bound text[] := (SELECT CASE WHEN bool_or(r.read_all) THEN NULL ELSE array_agg(r.agent_identity) END
+    -- NULL: every theme. A role without a binding may act as default exactly when it may act as any.
+    v_bound text[] := (SELECT CASE WHEN bool_or(r.read_all) THEN NULL
+                                   WHEN count(*) = 0 AND NOT memvec.may_act_as('default') THEN '{}'
+                                   ELSE array_agg(r.agent_identity)
+                              END
                          FROM memvec.role_identities AS r WHERE r.role_name = session_user);
     v_embedded text := 'SELECT NULL::text AS kind, NULL::bigint AS id WHERE false';
 BEGIN
@@ -58,6 +62,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.stats IS
-'Returns, for each theme, its kind, how many notes and turns it holds, how many of them have a vector in any space, and when it was last written to. A bound login role sees its own themes only, unless it may read all. Sinks are one row each, whoever the people are.';
+'Returns, for each theme, its kind, how many notes and turns it holds, how many of them have a vector in any space, and when it was last written to. A bound login role sees its own themes only, unless it may read all; an unbound one sees none when setting require_binding is on. Sinks are one row each, whoever the people are.';
 REVOKE ALL ON FUNCTION memvec.stats FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.stats TO memvec_runtime, memvec_reader, memvec_admin;
