@@ -58,7 +58,7 @@ def main() -> int:
     given = "" if arguments.pg16 else os.environ.get("PGSQL_TEST_ADMIN_DSN", "")
     with scratch_on(given) if given else scratch_on_throwaway(16 if arguments.pg16 else 18) as target:
         prepare(target)
-        outcome = prove(target, arguments.files or [TESTS])
+        outcome = prove(target, arguments.files or [TESTS.relative_to(ROOT)])
     if arguments.results:
         arguments.results.parent.mkdir(parents=True, exist_ok=True)
         arguments.results.write_text(json.dumps(asdict(outcome)))
@@ -132,6 +132,7 @@ def prove(target: Target, files: Sequence[Path]) -> Outcome:
     environment = target.environment | {"PGOPTIONS": "-c search_path=public,tap"}
     process = subprocess.Popen(
         command,
+        cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
