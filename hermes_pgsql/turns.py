@@ -2,8 +2,8 @@
 
 A turn's content may be a list of parts with pictures, an expanded ``/skill`` call with thousands of
 characters of instructions, or hold notes that were recalled for it; and the history of a session holds
-summaries and nudges the host wrote itself. Here each is reduced to what the person or the model said, and what says nothing
-("ok, thanks") is left out.
+summaries and nudges the host wrote itself. Here each is reduced to what the person or the model said, and
+what says nothing ("ok, thanks") is left out.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ def _moment(value: object) -> datetime | None:
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _NOD_WORDS: Final = """
-    ok okay k kk thanks thank you thx ty np yes no not sure got it done cool nice great continue please exit cancel
-    stop quit yeah yep yup nope alright all right go on ahead very much a lot many problem sounds looks good
+    ok okay k kk thanks thank you thx ty np yes no not sure got it done cool nice great continue please exit
+    cancel stop quit yeah yep yup nope alright all right go on ahead very much a lot many problem sounds looks good
     perfect awesome understood i see makes sense that works never mind hi hello hey morning night bye
     ja nein danke vielen dank bitte gut genau weiter alles klar passt verstanden hallo tschüss
     oui non merci beaucoup d'accord d’accord bien parfait continuez bonjour
