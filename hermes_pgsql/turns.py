@@ -178,8 +178,8 @@ def _moment(value: object) -> datetime | None:
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _NOD_WORDS: Final = """
     ok okay k kk thanks thank you thx ty np yes no not sure got it done cool nice great continue please exit
-    cancel stop quit yeah yep yup nope alright all right go on ahead very much a lot many problem sounds looks good
-    perfect awesome understood i see makes sense that works never mind hi hello hey morning night bye
+    cancel stop quit yeah yep yup nope alright all right go on ahead very much a lot many problem sounds looks
+    good perfect awesome understood i see makes sense that works never mind hi hello hey morning night bye
     ja nein danke vielen dank bitte gut genau weiter alles klar passt verstanden hallo tschüss
     oui non merci beaucoup d'accord d’accord bien parfait continuez bonjour
     sí si gracias muchas vale perfecto bueno sigue continúa hola
