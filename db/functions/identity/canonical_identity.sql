@@ -81,10 +81,8 @@ BEGIN
             agent_identity := 'default';
             kind := 'default';
             reason := 'not-in-allowlist';
-        ELSIF length(v_key) > 200 THEN
-            agent_identity := left(v_key, 183) || '~' || encode(substr(sha256(convert_to(v_key, 'UTF8')), 1, 8), 'hex');
         ELSE
-            agent_identity := v_key;
+            agent_identity := memvec.bounded_name(v_key);
         END IF;
     END IF;
     person_key := memvec.person_key(v_person_of, kind);

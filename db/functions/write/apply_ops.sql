@@ -35,9 +35,11 @@ BEGIN
     END IF;
 
     v_ops := memvec.resolve_ops(p_ops);
-    SELECT array_agg(DISTINCT o.agent_identity ORDER BY o.agent_identity) FILTER (WHERE o.agent_identity IS NOT NULL)
+    SELECT array_agg(t.agent_identity ORDER BY t.agent_identity)
       INTO v_locked
-      FROM unnest(v_ops) AS o;
+      FROM (SELECT o.agent_identity FROM unnest(v_ops) AS o WHERE o.agent_identity IS NOT NULL
+            UNION
+            SELECT l.agent_identity FROM memvec.entry_locks(v_ops) AS l) AS t;
     PERFORM memvec.lock_theme(t.agent_identity) FROM unnest(v_locked) AS t (agent_identity);
     PERFORM memvec.lock_entries(l.agent_identity, l.person_key, l.target) FROM memvec.entry_locks(v_ops) AS l;
     -- While we waited for the locks, a theme may have been renamed and operations of ours applied by somebody else.

@@ -12,6 +12,7 @@ DECLARE
     v_language regconfig;
     v_version integer;
     v_new bigint[];
+    v_found bigint;
 BEGIN
     PERFORM memvec.checked_content(e.content), memvec.checked_target(e.target) FROM unnest(p_entries) AS e;
     SELECT memvec.setting('search_language')::regconfig, memvec.setting('search_version')::integer INTO v_language, v_version;
@@ -49,6 +50,13 @@ BEGIN
                f.content_hash
           FROM found AS f
          ORDER BY f.ordinal;
+    GET DIAGNOSTICS v_found = ROW_COUNT;
+    IF v_found < cardinality(p_entries) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = '40001',
+            MESSAGE = 'a entry that was there already was deleted at the same moment',
+            HINT = 'Try again.';
+    END IF;
 END;
 $$;
 

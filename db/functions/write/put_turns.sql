@@ -11,6 +11,7 @@ DECLARE
     v_language regconfig;
     v_version integer;
     v_new bigint[];
+    v_found bigint;
 BEGIN
     PERFORM memvec.checked_content(t.content), memvec.checked_role(t.role) FROM unnest(p_turns) AS t;
     SELECT memvec.setting('search_language')::regconfig, memvec.setting('search_version')::integer INTO v_language, v_version;
@@ -43,6 +44,13 @@ BEGIN
            AND c.role = t.role
            AND c.person_key IS NOT DISTINCT FROM t.person_key
          ORDER BY t.ordinal;
+    GET DIAGNOSTICS v_found = ROW_COUNT;
+    IF v_found < cardinality(p_turns) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = '40001',
+            MESSAGE = 'a turn that was there already was deleted at the same moment',
+            HINT = 'Try again.';
+    END IF;
 END;
 $$;
 

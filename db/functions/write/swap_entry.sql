@@ -37,7 +37,7 @@ BEGIN
               ROW(1, p_agent_identity, p_person_key, v_target, v_content, p_metadata, p_source, p_embed)::memvec.new_entry
           );
         id := v_put.id;
-        outcome := CASE WHEN matches = 0 THEN 'added' ELSE 'ambiguous' END;
+        outcome := CASE WHEN matches = 0 THEN v_put.outcome ELSE 'ambiguous' END;
         RETURN;
     END IF;
 

@@ -34,6 +34,12 @@ BEGIN
             MESSAGE = format('entries of a home''s files do not go to the sink "%s"', p_agent_identity),
             HINT = 'Give the theme of the home''s profile, not a chat''s session key.';
     END IF;
+    PERFORM memvec.lock_theme(l.agent_identity)
+       FROM (SELECT DISTINCT m.agent_identity
+               FROM memvec.entry_sources AS s
+               JOIN memvec.memory_entries AS m ON m.id = s.entry_id
+              WHERE s.source = p_source AND m.target = p_target
+              ORDER BY 1) AS l;
     PERFORM memvec.lock_entries(l.agent_identity, l.person_key, p_target)
        FROM (SELECT m.agent_identity, m.person_key
                FROM memvec.entry_sources AS s
