@@ -15,8 +15,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -209,9 +209,9 @@ class Outbox:
         operation = Operation(
             op_id=str(op_id),
             op=op,
-            identity=None if identity is None else cast("str", _plain(identity)),
+            identity=None if identity is None else cast("str", _plain(str(identity))),
             arguments=text_of(_plain_arguments(arguments)),
-            governance=text_of(_plain(governance)) if governance else None,
+            governance=text_of(_plain_arguments(governance)) if governance else None,
             put_at=time.time(),
             file=file,
         )
@@ -228,6 +228,11 @@ class Outbox:
         with self._lock:
             if listener not in self._listeners:
                 self._listeners = (*self._listeners, listener)
+
+    def unsubscribe(self, listener: Callable[[], None]) -> None:
+        """Undo ``subscribe``."""
+        with self._lock:
+            self._listeners = tuple(known for known in self._listeners if known != listener)
 
     # Looking ------------------------------------------------------------
 
@@ -391,11 +396,15 @@ class Outbox:
             except _Unusable:
                 return None
             except (sqlite3.Error, OSError, OutboxTooNew) as error:
+                broken = self._file
                 self._close_file()
-                # A fresh file takes the place of a corrupt one at once.
-                if not (is_corrupt(error) and self._set_aside(error)):
+                if broken is None or not is_corrupt(error):
                     self._failed(error)
                     return None
+                # A fresh file takes the place of a corrupt one, and the second attempt uses it.
+                with self._alone():
+                    if broken.is_at(self._path) and not self._set_aside(error):
+                        return None
         return None
 
     def _opened(self) -> Store:
@@ -422,13 +431,23 @@ class Outbox:
         return store
 
     def _open_alone(self) -> Store:
-        """Opens the file while no other process does: two that make it at once would get into trouble."""
-        deadline = time.monotonic() + _OPENING_WAIT
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._alone():
+            try:
+                return Store.open_file(self._path)
+            except sqlite3.Error as error:
+                if not is_corrupt(error) or not self._set_aside(error):
+                    raise
+                return Store.open_file(self._path)
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Keeps other processes from making or replacing the file meanwhile."""
+        deadline = time.monotonic() + _OPENING_WAIT
         while not self._lock_byte("opening") and time.monotonic() < deadline:
             time.sleep(0.005)
         try:
-            return Store.open_file(self._path)
+            yield
         finally:
             self._unlock_byte("opening")
 
