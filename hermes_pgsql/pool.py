@@ -17,7 +17,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, ClassVar, Final, cast
+from typing import Any, Final, cast
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
@@ -244,11 +244,8 @@ def _after_fork() -> None:
 class _OwnReports(logging.Filter):
     """Keeps the pool library from repeating in the log what the caller gets as an exception."""
 
-    name_of_pool: ClassVar[str] = _POOL_NAME
-
     def filter(self, record: logging.LogRecord) -> bool:
-        args = record.args if isinstance(record.args, tuple) else ()
-        return record.levelno > logging.WARNING or self.name_of_pool not in args
+        return record.levelno > logging.WARNING or repr(_POOL_NAME) not in record.getMessage()
 
 
 logging.getLogger("psycopg.pool").addFilter(_OwnReports())
