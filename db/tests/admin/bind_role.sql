@@ -1,5 +1,6 @@
 BEGIN;
 SELECT plan(45);
+SELECT memvec_tests.alone();
 
 SELECT is(
     pg_get_function_arguments('memvec.bind_role'::regproc), 'p_role text, p_identity text, p_read_all boolean DEFAULT false',
