@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(56);
+SELECT plan(59);
 SELECT memvec_tests.alone();
 
 -- Contract
@@ -262,6 +262,31 @@ SELECT results_eq(
     $$ VALUES (3072, 'wide 2', 1.00), (4096, 'wide 2', 1.00) $$,
     'vectors of 3,072 and 4,096 dimensions are found'
 );
+RESET SESSION AUTHORIZATION;
+SELECT format('CREATE INDEX recall_memory_wide ON memvec.%I USING hnsw (embedding public.halfvec_cosine_ops)', entry_table)
+FROM memvec.embedding_spaces WHERE id = :space3072 \gexec
+SELECT throws_ok(
+    (SELECT format('CREATE INDEX ON memvec.%I USING hnsw (embedding public.halfvec_cosine_ops)', entry_table)
+     FROM memvec.embedding_spaces WHERE id = :space4096),
+    '54000', NULL, '4,096 dimensions are too many for an index'
+);
+UPDATE memvec.settings SET value = '0' WHERE name = 'exact_rows';
+SELECT memvec_tests.act_as('hermes');
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_sort = off;
+SET LOCAL enable_bitmapscan = off;
+SELECT results_eq(
+    $$ SELECT r.content FROM memvec.recall_memory('recall_memory-wide', NULL, memvec_tests.vec(3, 3072), current_setting('recall_memory.space3072')::int) AS r
+       LIMIT 1 $$,
+    $$ VALUES ('wide 3') $$, '3,072 are not'
+);
+RESET enable_seqscan;
+RESET enable_sort;
+RESET enable_bitmapscan;
+RESET SESSION AUTHORIZATION;
+SELECT cmp_ok(pg_stat_get_xact_numscans('memvec.recall_memory_wide'::regclass), '>', 0::bigint, 'and the index is asked');
+UPDATE memvec.settings SET value = '10000' WHERE name = 'exact_rows';
+SELECT memvec_tests.act_as('hermes');
 
 -- Filters
 
