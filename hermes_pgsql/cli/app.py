@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_pgsql.cli import add, migrate, search, server, stats
+from hermes_pgsql.cli import add, index, migrate, search, server, stats
 
 app = typer.Typer(
     name="hermes-pgsql",
@@ -40,3 +40,4 @@ app.command()(migrate.migrate)
 app.command()(add.add)
 app.command()(search.search)
 app.command()(stats.stats)
+app.command()(index.index)

@@ -7,7 +7,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from uuid import UUID
@@ -76,6 +77,22 @@ def show_error(error: HermesPgsqlError) -> None:
 
 def _complain(text: str, prefix: str) -> None:
     sys.stderr.write(f"{prefix}{plain(redact_dsn(text))}\n")
+
+
+@contextmanager
+def progress_bar() -> Generator[Callable[[str, float], None]]:
+    """A function that shows how far a named piece of work is, from 0 to 1, if there is a terminal."""
+    from rich.progress import Progress, TaskID
+
+    tasks: dict[str, TaskID] = {}
+    with Progress(console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+
+        def move(name: str, share: float) -> None:
+            if name not in tasks:
+                tasks[name] = progress.add_task(name, total=1.0)
+            progress.update(tasks[name], completed=share)
+
+        yield move
 
 
 def text_cell(text: str, limit: int = 300) -> Text:
