@@ -56,7 +56,7 @@ ANAS_ORDER = "Ana's order 58213 arrived broken; she wants a new lamp, not the mo
 BENS_ADDRESS = "Ben moved: deliver to Harbour Street 9, and ring twice."
 BENCH_NOTE = "The newsletter goes out on Sundays at midnight. (Made up by a benchmark.)"
 
-# Session keys, as the host gives them. The first three name agents; a chat's key holds somebody's number.
+# Who writes is named by a session key, as the host gives it. An agent's is its name; a chat's holds a number.
 ANA = "agent:main:whatsapp:dm:15550100123@s.whatsapp.net"
 BEN = "agent:main:whatsapp:dm:15550100456@s.whatsapp.net"
 NAMES = {ANA: "Ana's chat", BEN: "Ben's chat"}
