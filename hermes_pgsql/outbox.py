@@ -431,7 +431,6 @@ class Outbox:
         return store
 
     def _open_alone(self) -> Store:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._alone():
             try:
                 return Store.open_file(self._path)
@@ -520,6 +519,7 @@ class Outbox:
         try:
             if self._claims.file is None:
                 path = self._path.with_name(LOCK_FILE)
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._claims.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError:
             return True  # then there is no file to share either
