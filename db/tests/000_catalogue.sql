@@ -104,7 +104,8 @@ SELECT set_eq(
            ('bind_role', 'admin'),
            ('schema_version', 'runtime embedder reader admin'),
            ('set_setting', 'admin'),
-           ('unbind_role', 'admin')
+           ('unbind_role', 'admin'),
+           ('vector_indexes', 'admin')
        ) AS expected (function_name, groups) $$,
     'each group may execute exactly the functions it should'
 );

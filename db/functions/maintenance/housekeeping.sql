@@ -44,10 +44,11 @@ BEGIN
 
     RETURN QUERY VALUES ('themes counted', memvec.count_themes());
     RETURN QUERY VALUES ('common words counted', memvec.count_terms());
+    RETURN QUERY VALUES ('floors measured', memvec.measure_floors());
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.housekeeping IS
-'Renews the estimates that recall plans by (theme_counts, term_statistics), forgets applied operations and history past their time, frees expired embedding leases, and returns what it did. Bounded in work; returns no row when another session is at it.';
+'Renews the estimates that recall plans by (theme_counts, term_statistics), measures the floor of spaces that have none, forgets applied operations and history past their time, frees expired embedding leases, and returns what it did. Bounded in work; returns no row when another session is at it.';
 REVOKE ALL ON FUNCTION memvec.housekeeping FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.housekeeping TO memvec_runtime, memvec_admin;

@@ -39,16 +39,21 @@ DECLARE
     v_limit integer := greatest(1, least(coalesce(p_limit, 5), 50));
     v_least_words real := memvec.setting('prefetch_min_words')::real;
     v_floor real := coalesce(
-        p_min_similarity, (SELECT s.min_similarity FROM memvec.embedding_spaces AS s WHERE s.id = p_space), 0
+        p_min_similarity, (SELECT s.min_similarity FROM memvec.embedding_spaces AS s WHERE s.id = p_space)
     );
+    -- Until a floor is known, nearness says nothing: by words only.
+    v_embedding public.halfvec := CASE WHEN v_floor IS NOT NULL THEN p_embedding END;
 BEGIN
+    IF p_embedding IS NOT NULL THEN
+        PERFORM memvec.checked_space(p_space, p_embedding);
+    END IF;
     RETURN QUERY
         WITH ranked AS (
             SELECT 'entry' AS kind, f.*
-              FROM memvec.fused_rows('entry', p_query, p_embedding, p_space, v_filter, v_limit * 3, v_floor, NULL) AS f
+              FROM memvec.fused_rows('entry', p_query, v_embedding, p_space, v_filter, v_limit * 3, v_floor, NULL) AS f
             UNION ALL
             SELECT 'turn', f.*
-              FROM memvec.fused_rows('turn', p_query, p_embedding, p_space, v_filter, v_limit * 3, v_floor, NULL) AS f
+              FROM memvec.fused_rows('turn', p_query, v_embedding, p_space, v_filter, v_limit * 3, v_floor, NULL) AS f
         ), relevant AS (
             SELECT r.* FROM ranked AS r WHERE r.similarity >= v_floor OR r.words_share >= v_least_words
         ), texts AS (
@@ -74,6 +79,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.prefetch IS
-'Returns the notes and turns of the caller''s own theme that bear on what was just said, each text once, best first, or nothing. A row passes by its cosine similarity (p_min_similarity, else the space''s own floor) or by the share of the question''s words it holds (setting prefetch_min_words). p_exclude_session: the session whose turns the model still sees. p_limit: 1 to 50. Errors: MV002, MV004, MV005.';
+'Returns the notes and turns of the caller''s own theme that bear on what was just said, each text once, best first, or nothing. A row passes by its cosine similarity (p_min_similarity, else the space''s own floor; where neither is known, by words only) or by the share of the question''s words it holds (setting prefetch_min_words). p_exclude_session: the session whose turns the model still sees. p_limit: 1 to 50. Errors: MV002, MV004, MV005.';
 REVOKE ALL ON FUNCTION memvec.prefetch FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.prefetch TO memvec_runtime, memvec_reader, memvec_admin;
