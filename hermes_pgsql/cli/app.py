@@ -37,6 +37,7 @@ def _root(  # pyright: ignore[reportUnusedFunction]
 app.command()(server.up)
 app.command()(server.down)
 app.command()(migrate.migrate)
+app.command()(install.install)
 app.command()(add.add)
 app.command()(search.search)
 app.command()(stats.stats)

@@ -1,0 +1,568 @@
+"""The memory provider ``pgvector`` of hermes-agent: every hook of the host, each a few lines.
+
+The host makes one provider per agent (on its API server one per request), calls the hooks from several
+threads, and may never end one. So a provider holds only what belongs to its session; the rest is in the
+``Link`` that all providers of a home share. Writes go to the outbox and return at once. No hook raises,
+before or without ``initialize`` either, and importing this module loads neither driver nor settings.
+"""
+
+# ruff: noqa: ARG002 (the host's signatures)
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
+
+from hermes_pgsql.host.schema import CONFIG_FIELDS, READ_ONLY, SYSTEM_PROMPT
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from hermes_pgsql.link import Link
+    from hermes_pgsql.prefetch import Shown
+    from hermes_pgsql.results import Prefetched
+
+    class _Base:
+        """The host's ``agent.memory_provider.MemoryProvider``."""
+else:
+    try:
+        # Only this name: another one of the host's that is missing must not cost us the base class.
+        from agent.memory_provider import MemoryProvider as _Base
+    except ImportError:
+        _Base = object
+
+__all__ = ["PgvectorProvider", "register"]
+
+NAME: Final = "pgvector"
+_NEEDED: Final = ("psycopg", "psycopg_pool", "pgvector", "pydantic", "yaml", "httpx")
+_DELIMITER: Final = "\n§\n"
+_TOOLS_UNREADY: Final = (
+    "Long-term memory is not ready in this session. This does not mean that nothing is stored."
+)
+_CAPTURED_AT_MOST: Final = 4000
+_ASSISTANT_SUBSTANTIVE: Final = 120
+_TASK_CHARS: Final = 500
+_DELEGATION_CHARS: Final = 8000
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
+
+
+def _soft(
+    default: Result,
+) -> Callable[
+    [Callable[Concatenate[PgvectorProvider, Parameters], Result]],
+    Callable[Concatenate[PgvectorProvider, Parameters], Result],
+]:
+    """A hook that answers ``default`` instead of raising; the first error of each hook is a warning."""
+
+    def wrap(
+        hook: Callable[Concatenate[PgvectorProvider, Parameters], Result],
+    ) -> Callable[Concatenate[PgvectorProvider, Parameters], Result]:
+        name = hook.__name__
+
+        @functools.wraps(hook)
+        def guarded(
+            self: PgvectorProvider, /, *arguments: Parameters.args, **named: Parameters.kwargs
+        ) -> Result:
+            try:
+                return hook(self, *arguments, **named)
+            except Exception as error:
+                level = logging.DEBUG if name in _failed else logging.WARNING
+                _failed.add(name)
+                log.log(level, "%s failed: %s", name, type(error).__name__, exc_info=level == logging.DEBUG)
+                return default
+
+        return guarded
+
+    return wrap
+
+
+_failed: set[str] = set()
+
+
+class PgvectorProvider(_Base):
+    """See the module's text. Made without arguments; ``initialize`` gives it a session."""
+
+    def __init__(self) -> None:
+        self._link: Link | None = None
+        self._home: Path | None = None
+        self._session: str = "default"
+        self._identity: str = "default"
+        self._profile: str = "default"
+        self._context: str = "primary"
+        self._platform: str = ""
+        self._parent: str | None = None
+        self._writes: bool = False
+        self._started: datetime = datetime.now(UTC)
+        self._turn_started: datetime | None = None
+        # Role and hash of what was stored since the conversation began, for the end-of-session hook.
+        self._captured: dict[bytes, None] = {}
+        self._ended_with: object = None
+        # Sessions whose turns the model still sees, and since when (None: all of them).
+        self._window: dict[str, datetime | None] = {}
+        self._last_prefetch: tuple[str, tuple[Shown, ...]] = ("", ())
+        self._shown: set[Shown] = set()
+
+    # What the host asks before anything else ------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def is_available(self) -> bool:
+        """Whether everything that is needed is installed. Asks neither database nor network."""
+        return self.unavailable_reason() == ""
+
+    def unavailable_reason(self) -> str:
+        """Why it is not available, as a sentence with a remedy; '' when it is."""
+        missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+        if not missing:
+            return ""
+        return (
+            f"not installed in this Python environment: {', '.join(missing)}; run: pip install hermes-pgsql"
+        )
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        from hermes_pgsql.host.tool_schemas import SCHEMAS
+
+        return json.loads(json.dumps(SCHEMAS))
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        return json.loads(json.dumps(CONFIG_FIELDS))
+
+    @_soft(cast("list[str]", []))
+    def backup_paths(self) -> list[str]:
+        """Nothing: our files are in the home, and a running database is not backed up as files."""
+        return []
+
+    def save_config(self, values: Mapping[str, Any], hermes_home: str) -> None:
+        """Merge the settings into ``memory.pgvector`` of the home's config.yaml. Raises what went wrong."""
+        from hermes_pgsql.host.config_file import save_settings
+
+        save_settings(Path(hermes_home), values)
+
+    def post_setup(self, hermes_home: str, config: dict[str, Any]) -> None:
+        """Ask for database and embeddings, try both, and write the configuration."""
+        from hermes_pgsql.host.setup import run
+
+        run(Path(hermes_home), config)
+
+    @_soft(cast("dict[str, Any]", {}))
+    def get_status_config(self, provider_config: object = None) -> dict[str, Any]:
+        """What ``hermes memory status`` prints: settings without secrets, and what waits in the outbox."""
+        from hermes_pgsql.host.status import status_of
+
+        return status_of(self._home, provider_config, self.unavailable_reason())
+
+    @_soft("")
+    def identity_signature(self) -> str:
+        """Changes when rules change by which themes are chosen, so that the host makes agents anew."""
+        from hermes_pgsql.config import hermes_home
+        from hermes_pgsql.link import settings_of
+
+        settings = settings_of(self._home or hermes_home())
+        rules = [settings.governance(), list(settings.write_contexts)]
+        return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:16]
+
+    # A session begins, changes and ends ------------------------------------------------------------
+
+    @_soft(None)
+    def initialize(self, session_id: str = "", **kwargs: Any) -> None:
+        """Take up a session. Contacts nobody: the first write or question does."""
+        from hermes_pgsql.config import hermes_home
+        from hermes_pgsql.link import Link
+
+        home = _text(kwargs.get("hermes_home"))
+        self._home = Path(home) if home else hermes_home()
+        self._session = _text(session_id) or "default"
+        self._profile = _first(
+            _unless_default(kwargs.get("agent_identity")),
+            kwargs.get("agent_workspace"),
+            kwargs.get("agent_identity"),
+        )
+        self._identity = _first(kwargs.get("gateway_session_key"), self._profile)
+        self._context = (_text(kwargs.get("agent_context")) or "primary").lower()
+        self._platform = _text(kwargs.get("platform"))
+        self._parent = _text(kwargs.get("parent_session_id")) or None
+        self._started = datetime.now(UTC)
+        self._begin_conversation()
+        self._link = link = Link.of(self._home)
+        self._writes = self._context in link.settings.write_contexts
+        if self._writes:
+            link.register(self._identity)
+            self._reconcile(only_changes=not link.settings.bulk_sync_on_init)
+
+    @_soft("")
+    def system_prompt_block(self) -> str:
+        if self._link is None:
+            return ""
+        return SYSTEM_PROMPT if self._writes else SYSTEM_PROMPT + READ_ONLY
+
+    @_soft(None)
+    def on_session_switch(
+        self,
+        new_session_id: str,
+        *,
+        parent_session_id: str = "",
+        reset: bool = False,
+        rewound: bool = False,
+        reason: str = "",
+        **kwargs: Any,
+    ) -> None:
+        new = _text(new_session_id)
+        if not new:
+            return
+        if reason == "compression":
+            # What was said before is a summary now, so it may be recalled again.
+            now = datetime.now(UTC)
+            self._window = dict.fromkeys((*self._window, new), now)
+            self._shown.clear()
+        elif rewound or new == self._session:
+            self._shown.clear()
+        elif reason == "branch" and not reset:
+            self._window[new] = None
+        else:
+            self._begin_conversation()
+            self._window = {new: None}
+        if self._link is not None and rewound:
+            self._link.forget_turn(new)
+        self._session = new
+
+    def _begin_conversation(self) -> None:
+        self._captured = {}
+        self._window = {self._session: None}
+        self._shown = set()
+        self._last_prefetch = ("", ())
+        self._turn_started = None
+
+    @_soft(None)
+    def on_session_end(self, messages: Sequence[object] = ()) -> None:
+        """Store what a turn hook did not bring. May come at any time, again, and with an old history."""
+        link = self._link
+        if link is None or not self._writes:
+            return
+        self._reconcile(only_changes=True)
+        history = list(messages)
+        if not (history and link.settings.sync_turns):
+            return
+        last = history[-1]
+        if last is self._ended_with and self._turn_started is None and not self._captured:
+            return  # the history of a session that ended before this one began
+        from hermes_pgsql.turns import turns_of
+
+        for turn in turns_of(history, link.settings.turn_min_chars):
+            if turn.said_at is not None and turn.said_at < self._started:
+                continue  # of an earlier process, which had its own hooks
+            self._store(link, turn.role, turn.content, turn.said_at, only_new=True)
+        self._ended_with = last
+
+    @_soft(None)
+    def shutdown(self) -> None:
+        """Wait a bounded time for the outbox. Nothing depends on it; the provider can be used again."""
+        if self._link is not None and self._writes:
+            self._link.flush(min(4.0, self._link.settings.shutdown_drain_timeout))
+
+    # Turns ------------------------------------------------------------
+
+    @_soft(None)
+    def on_turn_start(self, turn_number: int = 0, message: str = "", **kwargs: Any) -> None:
+        self._turn_started = datetime.now(UTC)
+        if self._writes:
+            self._reconcile(only_changes=True)
+
+    @_soft("")
+    def prefetch(self, query: str = "", *, session_id: str = "", **kwargs: Any) -> str:
+        """What bears on the question, or ''. Takes ``prefetch_budget`` seconds at most."""
+        link = self._link
+        if link is None or not _text(query):
+            return ""
+        from hermes_pgsql.prefetch import recall
+
+        found = recall(
+            link,
+            self._identity,
+            query,
+            self._session,
+            in_window=self._in_window,
+            shown=self._shown,
+            exclude_session=self._whole_session(),
+        )
+        self._last_prefetch = (query.strip(), found.shown)
+        return found.text
+
+    def _whole_session(self) -> str | None:
+        """The session of which no turn need be looked at; None after a compression."""
+        return self._session if self._window.get(self._session, self._started) is None else None
+
+    def _in_window(self, row: Prefetched) -> bool:
+        if row.session_id not in self._window:
+            return False
+        since = self._window[row.session_id]
+        return since is None or row.ts >= since
+
+    def queue_prefetch(self, query: str = "", *, session_id: str = "", **kwargs: Any) -> None:
+        """Nothing: a recall for the next turn would answer the question of this one."""
+
+    @_soft(None)
+    def sync_turn(
+        self,
+        user_content: object = "",
+        assistant_content: object = "",
+        *,
+        session_id: str = "",
+        messages: Sequence[object] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        link = self._link
+        if link is None:
+            return
+        from hermes_pgsql.turns import is_substantive, said, text_of, words_of_user
+
+        asked, answered = words_of_user(user_content), said(text_of(assistant_content))
+        session = _text(session_id) or self._session
+        self._note_turn(link, session, asked, answered)
+        if not self._writes:
+            return
+        self._reconcile(only_changes=True)
+        now = datetime.now(UTC)
+        began, self._turn_started = self._turn_started or now, None
+        if link.settings.sync_turns:
+            author = _text(kwargs.get("turn_author"))[:80]
+            for role, text, moment in (("user", asked, began), ("assistant", answered, now)):
+                if is_substantive(text, link.settings.turn_min_chars):
+                    more = {"author": author} if author and role == "user" else {}
+                    self._store(link, role, text, moment, session=session, metadata=more)
+
+    def _note_turn(self, link: Link, session: str, asked: str, answered: str) -> None:
+        link.remember_turn(session, f"{asked[:1000]}\n{answered[:600]}".strip())
+        query, shown = self._last_prefetch
+        if query and query == asked:
+            # The block went into the conversation with this message, and stays there.
+            self._shown.update(shown)
+        self._last_prefetch = ("", ())
+
+    def _store(
+        self,
+        link: Link,
+        role: str,
+        text: str,
+        moment: datetime | None,
+        *,
+        session: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+        only_new: bool = False,
+    ) -> None:
+        digest = hashlib.sha256(f"{role}:{text}".encode("utf-8", "replace")).digest()
+        if only_new and digest in self._captured:
+            return
+        policy = link.settings.conversation_embed_policy
+        embed = policy == "all" or (
+            policy == "substantive_only" and (role == "user" or len(text) >= _ASSISTANT_SUBSTANTIVE)
+        )
+        content, redacted = self._redact(link, text)
+        self._put(
+            link,
+            "append_turn",
+            {
+                "session_id": session or self._session,
+                "role": role,
+                "content": content,
+                "parent_session_id": self._parent,
+                "ts": (moment or datetime.now(UTC)).isoformat(),
+                "metadata": self._origin(redacted, metadata),
+                **({} if embed else {"embed": False}),
+            },
+        )
+        self._captured[digest] = None
+        while len(self._captured) > _CAPTURED_AT_MOST:
+            del self._captured[next(iter(self._captured))]
+
+    @_soft(None)
+    def on_delegation(
+        self, task: str = "", result: str = "", *, child_session_id: str = "", **kwargs: Any
+    ) -> None:
+        """Record who was given what, and the outcome as a turn of this session."""
+        link = self._link
+        if link is None or not self._writes:
+            return
+        from hermes_pgsql.turns import said, text_of
+
+        asked, answered = said(text_of(task)), said(text_of(result))
+        child = _text(child_session_id)
+        short, _ = self._redact(link, asked[:_TASK_CHARS])
+        self._put(
+            link,
+            "record_delegation",
+            {
+                "session_id": self._session,
+                "child_session_id": child or None,
+                "child_identity": _text(kwargs.get("child_identity")) or None,
+                "attrs": {"task": short, "result_chars": len(answered)},
+            },
+        )
+        if link.settings.sync_turns and (asked or answered):
+            text = f"[delegation] task: {asked}\nresult: {answered}"[:_DELEGATION_CHARS]
+            more = {"kind": "delegation", "child_session_id": child}
+            self._store(link, "assistant", text, datetime.now(UTC), metadata=more)
+
+    @_soft("")
+    def on_pre_compress(self, messages: Sequence[object] = (), **kwargs: Any) -> str:
+        """Nothing for the summary: what was said is stored word for word."""
+        return ""
+
+    # Notes ------------------------------------------------------------
+
+    @_soft(None)
+    def on_memory_write(
+        self,
+        action: str,
+        target: str,
+        content: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Mirror a write of the built-in memory tool. Also queues the file itself, which is the truth."""
+        link = self._link
+        target = _text(target) or "memory"
+        if link is None or not self._writes or target not in ("memory", "user"):
+            return
+        told = {**(metadata or {}), **kwargs}
+        old = _text(told.get("old_text")) or _text(told.get("replaces"))
+        previous = _text(told.get("previous_content"))
+        entries = [entry for part in str(content or "").split(_DELIMITER) if (entry := part.strip())]
+        if action == "remove":
+            self._remove(link, target, old or _text(content), previous)
+        elif action == "replace" and entries:
+            self._write(link, target, entries[0], told, old, previous)
+            entries = entries[1:]
+        if action in ("add", "replace"):
+            for entry in entries:
+                self._write(link, target, entry, told)
+        # After the write itself, so that the file finds its entries in the theme that wrote them.
+        self._put_file(link, target)
+
+    def _write(
+        self,
+        link: Link,
+        target: str,
+        content: str,
+        told: Mapping[str, Any],
+        old: str = "",
+        previous: str = "",
+    ) -> None:
+        text, redacted = self._redact(link, content)
+        more = {"origin": _text(told.get("write_origin"))} if _text(told.get("write_origin")) else {}
+        arguments: dict[str, object] = {
+            "target": target,
+            "content": text,
+            "metadata": self._origin(redacted, {"session_id": self._session, **more}),
+            "source": str(self._source()),
+        }
+        if old or previous:
+            arguments |= {
+                "old_text": self._redact(link, old)[0] or None,
+                "previous_content": self._redact(link, previous)[0] or None,
+            }
+        self._put(link, "replace_memory" if old or previous else "add_memory", arguments)
+
+    def _remove(self, link: Link, target: str, old: str, previous: str) -> None:
+        if not (old or previous):
+            return
+        self._put(
+            link,
+            "remove_memory",
+            {
+                "target": target,
+                "old_text": self._redact(link, old)[0] or None,
+                "previous_content": self._redact(link, previous)[0] or None,
+                "source": str(self._source()),
+            },
+        )
+
+    @_soft(None)
+    def _reconcile(self, *, only_changes: bool) -> None:
+        """Queue the home's memory files if they changed since this process looked last."""
+        link, home = self._link, self._home
+        if link is None or home is None:
+            return
+        from hermes_pgsql.host.home import changed_files
+
+        for target, first in changed_files(home):
+            if not (first and only_changes):
+                self._put_file(link, target)
+
+    def _put_file(self, link: Link, target: str) -> None:
+        from hermes_pgsql.host.home import memory_file
+
+        path = memory_file(link.home, target)
+        link.outbox.put_file(self._profile, target, path, self._source(), link.settings.governance())
+
+    # Tools ------------------------------------------------------------
+
+    def handle_tool_call(self, tool_name: str, args: object = None, **kwargs: Any) -> str:
+        """The result of a tool as JSON. Errors are plain sentences in it."""
+        if self._link is None:
+            return json.dumps({"results": [], "count": 0, "error": _TOOLS_UNREADY})
+        try:
+            from hermes_pgsql.recall_tools import call
+
+            return call(self._link, self._identity, self._session, tool_name, args)
+        except Exception as error:  # noqa: BLE001 (the host would show its text to the model)
+            log.warning("The tool %s failed: %s", tool_name, type(error).__name__)
+            return json.dumps({"results": [], "count": 0, "error": "The search failed unexpectedly."})
+
+    # Helpers ------------------------------------------------------------
+
+    def _put(self, link: Link, op: str, arguments: Mapping[str, object]) -> None:
+        link.outbox.put(op, self._identity, arguments, link.settings.governance())
+
+    def _redact(self, link: Link, text: str) -> tuple[str, int]:
+        if not link.settings.redact_secrets:
+            return text, 0
+        from hermes_pgsql.redact import redact
+
+        return redact(text)
+
+    def _origin(self, redacted: int, more: Mapping[str, object] | None = None) -> dict[str, object]:
+        """Where a row is from, for its metadata."""
+        origin: dict[str, object] = {"context": self._context, **(more or {})}
+        if self._platform:
+            origin["platform"] = self._platform
+        if redacted:
+            origin["redacted"] = redacted
+        return origin
+
+    def _source(self) -> UUID:
+        from hermes_pgsql.host.home import source_of
+
+        assert self._home is not None  # noqa: S101 (set with the link)
+        return source_of(self._home)
+
+
+def register(ctx: Any) -> None:
+    """Hand a new provider to the host."""
+    ctx.register_memory_provider(PgvectorProvider())
+
+
+def _text(value: object) -> str:
+    """A text without blanks around it; '' for everything that is none."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _unless_default(value: object) -> str:
+    text = _text(value)
+    return "" if text.lower() == "default" else text
+
+
+def _first(*values: object) -> str:
+    return next((text for value in values if (text := _text(value))), "default")
