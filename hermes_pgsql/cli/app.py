@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_pgsql.cli import add, index, migrate, search, server, stats
+from hermes_pgsql.cli import add, index, install, migrate, search, server, stats
 
 app = typer.Typer(
     name="hermes-pgsql",

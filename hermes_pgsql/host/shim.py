@@ -277,7 +277,7 @@ def _check(home: Path, folder: Path, warnings: list[str]) -> str | None:
         )
     if not said.get("available"):
         raise ShimError(
-            f"The host finds the provider and cannot use it: {said.get('reason') or 'it could not be loaded'}.",
+            f"The host finds the provider and cannot use it: {said.get('reason') or 'it does not load'}.",
             hint=f"Run: {python} -m pip install hermes-pgsql",
         )
     if not said.get("base"):
