@@ -107,7 +107,9 @@ class PgvectorProvider(_Base):
         self._turn_started: datetime | None = None
         # Role and hash of what was stored since the conversation began, for the end-of-session hook.
         self._captured: dict[bytes, None] = {}
-        self._ended_with: object = None
+        # The last message of this conversation and of the one before, to tell an old history from a new one.
+        self._last_message: object = None
+        self._message_before: object = None
         # Sessions whose turns the model still sees, and since when (None: all of them).
         self._window: dict[str, datetime | None] = {}
         self._last_prefetch: tuple[str, tuple[Shown, ...]] = ("", ())
@@ -244,6 +246,7 @@ class PgvectorProvider(_Base):
         self._shown = set()
         self._last_prefetch = ("", ())
         self._turn_started = None
+        self._message_before, self._last_message = self._last_message, None
 
     @_soft(None)
     def on_session_end(self, messages: Sequence[object] = ()) -> None:
@@ -255,16 +258,15 @@ class PgvectorProvider(_Base):
         history = list(messages)
         if not (history and link.settings.sync_turns):
             return
-        last = history[-1]
-        if last is self._ended_with and self._turn_started is None and not self._captured:
-            return  # the history of a session that ended before this one began
+        if history[-1] is self._message_before:
+            return  # the history of the conversation before: /new, and the host ends without another turn
+        self._last_message = history[-1]
         from hermes_pgsql.turns import turns_of
 
         for turn in turns_of(history, link.settings.turn_min_chars):
             if turn.said_at is not None and turn.said_at < self._started:
                 continue  # of an earlier process, which had its own hooks
             self._store(link, turn.role, turn.content, turn.said_at, only_new=True)
-        self._ended_with = last
 
     @_soft(None)
     def shutdown(self) -> None:
@@ -334,6 +336,7 @@ class PgvectorProvider(_Base):
         if not self._writes:
             return
         self._reconcile(only_changes=True)
+        self._last_message = messages[-1] if messages else self._last_message
         now = datetime.now(UTC)
         began, self._turn_started = self._turn_started or now, None
         if link.settings.sync_turns:
