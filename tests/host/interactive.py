@@ -1,0 +1,67 @@
+"""Types lines into an interactive session of the host on a terminal of its own, each when the one before is
+done.
+
+    python interactive.py HERMES HOME LINE [LINE ...]
+
+A line is done when the screen has been quiet for a while. Prints the last screenful for the test's report.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import pexpect
+
+QUIET = 2.0  # seconds without output
+LONGEST = 40.0
+
+
+def settle(child: pexpect.spawn, quiet: float = QUIET) -> bool:
+    """Read until nothing has come for a while; whether the program still runs."""
+    ends = time.monotonic() + LONGEST
+    last = time.monotonic()
+    while time.monotonic() < min(ends, last + quiet):
+        try:
+            child.read_nonblocking(65536, 0.2)
+            last = time.monotonic()
+        except pexpect.TIMEOUT:
+            continue
+        except pexpect.EOF:
+            return False
+    return True
+
+
+def main() -> int:
+    hermes, home, *lines = sys.argv[1:]
+    environment = {
+        **os.environ,
+        "HERMES_HOME": home,
+        "TERM": "xterm-256color",
+        "COLUMNS": "160",
+        "LINES": "50",
+        "PROMPT_TOOLKIT_NO_CPR": "1",
+    }
+    child = pexpect.spawn(
+        hermes, ["chat", "--cli"], env=environment, encoding="utf-8", timeout=60, dimensions=(50, 160)
+    )
+    log = open(os.path.join(home, "screen.log"), "w", encoding="utf-8")  # noqa: SIM115, PTH118, PTH123
+    child.logfile_read = log
+    alive = settle(child, 4.0)
+    for line in lines:
+        if not alive:
+            break
+        child.send(line)
+        settle(child, 0.3)
+        child.send("\r")
+        alive = settle(child)
+    if alive:
+        child.sendcontrol("d")
+        alive = settle(child)
+    child.close(force=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
