@@ -9,7 +9,7 @@ CREATE TABLE memvec.applied_ops (
     detail jsonb,
     applied_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX applied_ops_applied_at ON memvec.applied_ops (applied_at);
+CREATE INDEX applied_ops_applied_at ON memvec.applied_ops USING brin (applied_at);
 COMMENT ON TABLE memvec.applied_ops IS 'Operations of the homes'' outboxes that are done, with their results.';
 
 CREATE TABLE memvec.maintenance_log (

@@ -18,7 +18,6 @@ BEGIN
      WHERE a.op_id IN (
          SELECT o.op_id FROM memvec.applied_ops AS o
           WHERE o.applied_at < now() - make_interval(days => memvec.setting('applied_ops_days')::integer)
-          ORDER BY o.applied_at
           LIMIT 10000
      );
     GET DIAGNOSTICS v_rows = ROW_COUNT;

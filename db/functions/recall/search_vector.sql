@@ -1,6 +1,7 @@
 -- What a text can be found by: the language's lexemes of its words; identifiers whole and in parts (split at punctuation, at
 -- case changes and between letters and digits); character pairs of CJK runs. Questions go through the same function, so an
--- operator is never seen in one. Only the index is cut: 262,144 characters, fewer if a tsvector cannot hold them.
+-- operator is never seen in one. Only the index is cut: at 262,144 characters, or where a tsvector is full. Written for speed,
+-- since every write pays for it: what a plain sentence does not have costs one test each.
 CREATE OR REPLACE FUNCTION memvec.search_vector(p_text text, p_language regconfig DEFAULT NULL)
 RETURNS tsvector
 LANGUAGE plpgsql
@@ -11,23 +12,72 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c_longest CONSTANT integer := 262144;
-    c_always_fits CONSTANT integer := 50000;
+    c_piece CONSTANT integer := 50000;
+    c_cjk CONSTANT text := '[\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+';
+    c_punctuation CONSTANT text := '[!-/:-@[-`{-~\u00a1\u00ab\u00b7\u00bb\u00bf\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u301f]+';
+    c_joined CONSTANT text := '[^[:space:]!-/:-@[-`{-~][!-&(-/:-@[-`{-~]+[^[:space:]!-/:-@[-`{-~]';
+    c_border CONSTANT text := '[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]';
     v_language regconfig := p_language;
+    v_text text;
+    v_extra text[] := '{}';
+    v_parts text;
+    v_words text;
+    v_lexemes tsvector := '';
 BEGIN
-    IF p_language IS NULL THEN
+    IF p_text IS NULL THEN
+        RETURN v_lexemes;
+    END IF;
+    IF v_language IS NULL THEN
         SELECT memvec.setting('search_language')::regconfig INTO v_language;
     END IF;
-    IF length(p_text) <= c_always_fits THEN
-        RETURN memvec.text_lexemes(p_text, v_language);
+    -- A piece always fits into a tsvector; many may not.
+    IF length(p_text) > c_piece THEN
+        FOR v_start IN 1..least(length(p_text), c_longest) BY c_piece LOOP
+            BEGIN
+                v_lexemes := v_lexemes || memvec.search_vector(substr(p_text, v_start, c_piece), v_language);
+            EXCEPTION WHEN program_limit_exceeded THEN
+                EXIT;
+            END;
+        END LOOP;
+        RETURN v_lexemes;
     END IF;
-    IF p_text IS NULL THEN
-        RETURN ''::tsvector;
+
+    -- Folding can spell one character out as eighteen.
+    v_text := left(memvec.fold_text(p_text), 2 * c_piece);
+    IF octet_length(v_text) <> char_length(v_text) AND v_text ~ c_cjk THEN
+        v_extra := memvec.cjk_bigrams(v_text);
+        v_text := regexp_replace(v_text, c_cjk, ' ', 'g');
     END IF;
-    BEGIN
-        RETURN memvec.text_lexemes(left(p_text, c_longest), v_language);
-    EXCEPTION WHEN program_limit_exceeded THEN
-        RETURN memvec.search_vector(left(p_text, least(length(p_text), c_longest) / 2), p_language);
-    END;
+    IF v_text ~ c_joined THEN
+        SELECT v_extra || coalesce(array_agg(DISTINCT t.whole), '{}')
+          INTO v_extra
+          FROM (SELECT btrim(lower(w.word COLLATE memvec.folding), '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~') AS whole
+                  FROM regexp_split_to_table(v_text, '[[:space:]]+') AS w (word)
+                 WHERE w.word ~ c_joined) AS t
+         WHERE t.whole ~ c_joined AND length(t.whole) <= 200;
+    END IF;
+    v_words := regexp_replace(v_text, c_punctuation, ' ', 'g');
+    IF octet_length(v_words) > 2000 THEN
+        -- The parser would only complain about words that no lexeme can hold (255 is the most a repetition may say).
+        v_words := regexp_replace(v_words, '[^[:space:]]{255}[^[:space:]]{255,}', ' ', 'g');
+    END IF;
+    v_lexemes := to_tsvector(v_language, lower(v_words COLLATE memvec.folding));
+    IF (v_words ~ '[0-9]' OR v_words ~ '[a-z][A-Z]') AND v_words ~ c_border THEN
+        SELECT string_agg(
+                   regexp_replace(
+                       regexp_replace(w.word, '([A-Z]+)([A-Z][a-z])', '\1 \2', 'g'),
+                       '([a-z])(?=[A-Z0-9])|([A-Z])(?=[0-9])|([0-9])(?=[A-Za-z])', '\1\2\3 ', 'g'
+                   ), ' '
+               )
+          INTO v_parts
+          FROM regexp_split_to_table(v_words, '[[:space:]]+') AS w (word)
+         WHERE w.word ~ c_border AND length(w.word) <= 200;
+        v_lexemes := v_lexemes || to_tsvector(v_language, lower(v_parts COLLATE memvec.folding));
+    END IF;
+    IF v_extra = '{}' THEN
+        RETURN v_lexemes;
+    END IF;
+    RETURN v_lexemes || array_to_tsvector(v_extra);
 END;
 $$;
 

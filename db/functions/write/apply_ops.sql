@@ -16,11 +16,14 @@ LANGUAGE plpgsql
 VOLATILE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
     v_ops memvec.batch_op[];
     v_locked text[];
+    v_lock record;
+    v_themes text[] := '{}';
     v_run memvec.batch_op[];
     v_done memvec.batch_op[] := '{}';
     v_fresh bigint;
@@ -34,17 +37,17 @@ BEGIN
             HINT = 'For example: [{"op_id": "…uuid…", "op": "append_turn", "identity": "marketing", "session_id": "s", "role": "user", "content": "…"}]';
     END IF;
 
-    v_ops := memvec.resolve_ops(p_ops);
-    SELECT array_agg(t.agent_identity ORDER BY t.agent_identity)
-      INTO v_locked
-      FROM (SELECT o.agent_identity FROM unnest(v_ops) AS o WHERE o.agent_identity IS NOT NULL
-            UNION
-            SELECT l.agent_identity FROM memvec.entry_locks(v_ops) AS l) AS t;
+    -- Themes before entries, each in one order. Only then are keys and finished operations looked up: while we waited for a
+    -- lock, a theme may have been renamed, and operations of ours applied by somebody else.
+    v_locked := memvec.batch_themes(p_ops);
     PERFORM memvec.lock_theme(t.agent_identity) FROM unnest(v_locked) AS t (agent_identity);
-    PERFORM memvec.lock_entries(l.agent_identity, l.person_key, l.target) FROM memvec.entry_locks(v_ops) AS l;
-    -- While we waited for the locks, a theme may have been renamed and operations of ours applied by somebody else.
     v_ops := memvec.resolve_ops(p_ops);
-    IF EXISTS (SELECT FROM unnest(v_ops) AS o WHERE o.agent_identity <> ALL (v_locked)) THEN
+    FOR v_lock IN SELECT * FROM memvec.entry_locks(v_ops) LOOP
+        PERFORM memvec.lock_entries(v_lock.agent_identity, v_lock.person_key, v_lock.target);
+        v_themes := v_themes || v_lock.agent_identity;
+    END LOOP;
+    SELECT v_themes || array_agg(o.agent_identity) INTO v_themes FROM unnest(v_ops) AS o WHERE o.agent_identity IS NOT NULL;
+    IF NOT v_themes <@ v_locked THEN
         RAISE EXCEPTION USING
             ERRCODE = '40001',
             MESSAGE = 'a theme was renamed while the batch waited for it',

@@ -6,36 +6,58 @@ LANGUAGE plpgsql
 VOLATILE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
+    v_contents text[];
+    v_hashes bytea[];
     v_language regconfig;
     v_version integer;
     v_new bigint[];
     v_found bigint;
 BEGIN
-    PERFORM memvec.checked_content(e.content), memvec.checked_target(e.target) FROM unnest(p_entries) AS e;
+    SELECT array_agg(c.content), array_agg(memvec.content_hash(c.content))
+      INTO v_contents, v_hashes
+      FROM (SELECT memvec.blankless(e.content) AS content FROM unnest(p_entries) AS e OFFSET 0) AS c;
+    PERFORM memvec.checked_content(e.trimmed), memvec.checked_target(e.target)
+       FROM unnest(p_entries, v_contents) AS e (
+                ordinal, agent_identity, person_key, target, content, metadata, source, embed, trimmed
+            )
+      WHERE e.trimmed IS NULL OR e.target IS NULL OR e.target NOT IN ('memory', 'user');
     SELECT memvec.setting('search_language')::regconfig, memvec.setting('search_version')::integer INTO v_language, v_version;
     WITH stored AS (
         INSERT INTO memvec.memory_entries AS m
                (agent_identity, person_key, target, content, content_hash, search, search_version, embed, metadata)
-        SELECT e.agent_identity, e.person_key, e.target, memvec.blankless(e.content),
-               memvec.content_hash(memvec.blankless(e.content)), memvec.search_vector(e.content, v_language), v_version,
-               coalesce(e.embed, true), memvec.as_object(e.metadata)
-          FROM unnest(p_entries) AS e
-         ORDER BY e.ordinal
+        SELECT e.agent_identity, e.person_key, e.target, e.trimmed, e.content_hash,
+               memvec.search_vector(e.trimmed, v_language), v_version, coalesce(e.embed, true), memvec.as_object(e.metadata)
+          FROM unnest(p_entries, v_contents, v_hashes) AS e (
+                   ordinal, agent_identity, person_key, target, content, metadata, source, embed, trimmed, content_hash
+               )
         ON CONFLICT (agent_identity, content_hash, target, person_key) DO NOTHING
         RETURNING m.id
     )
-    SELECT array_agg(s.id) INTO v_new FROM stored AS s;
+    SELECT array_agg(s.id ORDER BY s.id) INTO v_new FROM stored AS s;
+    -- All new and from no file, as most often: ids were given in the order of the entries.
+    IF cardinality(v_new) = cardinality(p_entries)
+        AND NOT EXISTS (SELECT FROM unnest(p_entries) AS e WHERE e.source IS NOT NULL) THEN
+        RETURN QUERY
+            SELECT e.ordinal, e.id, 'added', e.content_hash
+              FROM unnest(p_entries, v_new, v_hashes) AS e (
+                       ordinal, agent_identity, person_key, target, content, metadata, source, embed, id, content_hash
+                   );
+        RETURN;
+    END IF;
 
     RETURN QUERY
         WITH found AS MATERIALIZED (
             SELECT e.ordinal, e.source, m.id, m.content_hash
-              FROM unnest(p_entries) AS e
+              FROM unnest(p_entries, v_hashes) AS e (
+                       ordinal, agent_identity, person_key, target, content, metadata, source, embed, content_hash
+                   )
               JOIN memvec.memory_entries AS m
                 ON m.agent_identity = e.agent_identity
-               AND m.content_hash = memvec.content_hash(memvec.blankless(e.content))
+               AND m.content_hash = e.content_hash
                AND m.target = e.target
                AND m.person_key IS NOT DISTINCT FROM e.person_key
         ), held AS (

@@ -5,30 +5,52 @@ LANGUAGE plpgsql
 VOLATILE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
+    v_contents text[];
+    v_hashes bytea[];
     v_language regconfig;
     v_version integer;
     v_new bigint[];
     v_found bigint;
 BEGIN
-    PERFORM memvec.checked_content(t.content), memvec.checked_role(t.role) FROM unnest(p_turns) AS t;
+    SELECT array_agg(c.content), array_agg(memvec.content_hash(c.content))
+      INTO v_contents, v_hashes
+      FROM (SELECT memvec.blankless(t.content) AS content FROM unnest(p_turns) AS t OFFSET 0) AS c;
+    PERFORM memvec.checked_content(t.trimmed), memvec.checked_role(t.role)
+       FROM unnest(p_turns, v_contents) AS t (
+                ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata, embed, trimmed
+            )
+      WHERE t.trimmed IS NULL OR t.role IS NULL OR t.role NOT IN ('user', 'assistant', 'system', 'tool');
     SELECT memvec.setting('search_language')::regconfig, memvec.setting('search_version')::integer INTO v_language, v_version;
     WITH stored AS (
         INSERT INTO memvec.conversations AS c
                (agent_identity, person_key, session_id, parent_session_id, role, content, content_hash, search,
                 search_version, embed, ts, metadata)
         SELECT t.agent_identity, t.person_key, coalesce(memvec.blankless(t.session_id), 'default'),
-               memvec.blankless(t.parent_session_id), t.role, memvec.blankless(t.content),
-               memvec.content_hash(memvec.blankless(t.content)), memvec.search_vector(t.content, v_language), v_version,
-               coalesce(t.embed, true), coalesce(t.ts, now()), memvec.as_object(t.metadata)
-          FROM unnest(p_turns) AS t
-         ORDER BY t.ordinal
-        ON CONFLICT (agent_identity, content_hash, session_id, role, person_key) DO NOTHING
+               memvec.blankless(t.parent_session_id), t.role, t.trimmed, t.content_hash,
+               memvec.search_vector(t.trimmed, v_language), v_version, coalesce(t.embed, true), coalesce(t.ts, now()),
+               memvec.as_object(t.metadata)
+          FROM unnest(p_turns, v_contents, v_hashes) AS t (
+                   ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata, embed,
+                   trimmed, content_hash
+               )
+        ON CONFLICT (agent_identity, session_id, content_hash, role, person_key) DO NOTHING
         RETURNING c.id
     )
-    SELECT array_agg(s.id) INTO v_new FROM stored AS s;
+    SELECT array_agg(s.id ORDER BY s.id) INTO v_new FROM stored AS s;
+    -- All new, as nearly always: ids were given in the order of the turns.
+    IF cardinality(v_new) = cardinality(p_turns) THEN
+        RETURN QUERY
+            SELECT t.ordinal, t.id, 'added', t.content_hash
+              FROM unnest(p_turns, v_new, v_hashes) AS t (
+                       ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata, embed,
+                       id, content_hash
+                   );
+        RETURN;
+    END IF;
 
     RETURN QUERY
         SELECT t.ordinal, c.id,
@@ -36,10 +58,13 @@ BEGIN
                     THEN 'added' ELSE 'duplicate'
                END,
                c.content_hash
-          FROM unnest(p_turns) AS t
+          FROM unnest(p_turns, v_hashes) AS t (
+                   ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata, embed,
+                   content_hash
+               )
           JOIN memvec.conversations AS c
             ON c.agent_identity = t.agent_identity
-           AND c.content_hash = memvec.content_hash(memvec.blankless(t.content))
+           AND c.content_hash = t.content_hash
            AND c.session_id = coalesce(memvec.blankless(t.session_id), 'default')
            AND c.role = t.role
            AND c.person_key IS NOT DISTINCT FROM t.person_key
