@@ -61,8 +61,8 @@ _EAGER_PAUSE: Final = 2.0
 _REVIVE_EVERY: Final = 15.0
 _HOUSEKEEPING_EVERY: Final = 600.0
 _CALL_TIMEOUT: Final = 45.0  # above the server's own limit for a statement
-_EMBED_ATTEMPTS: Final = 8
-_EMBED_RETRY: Final = 10.0  # doubles with each attempt
+EMBED_ATTEMPTS: Final = 8
+EMBED_RETRY: Final = 10.0  # doubles with each attempt
 _LONE_TIMEOUTS: Final = 20
 _STOP_WAIT: Final = 1.0
 
@@ -636,7 +636,7 @@ class Drain:
             endpoint.space = None  # it may have been dropped: ask again which one is ours
             if not _is_about_values(error) or isinstance(error, UnknownSpace | WrongDimension):
                 raise
-            later = time.time() + _EMBED_RETRY
+            later = time.time() + EMBED_RETRY
             home.outbox.settle_vectors(batch, (), [(job, later) for job in jobs])
             raise
         # Those that are gone or changed, and the unusable ones, never get this vector.
@@ -671,10 +671,10 @@ class Drain:
         for job, failure in failed:
             if failure.unavailable:
                 continue
-            if failure.permanent or job.attempts + 1 >= _EMBED_ATTEMPTS:
+            if failure.permanent or job.attempts + 1 >= EMBED_ATTEMPTS:
                 over.append(job)
             else:
-                later.append((job, time.time() + _EMBED_RETRY * 2**job.attempts))
+                later.append((job, time.time() + EMBED_RETRY * 2**job.attempts))
         if over:
             log.warning(
                 "%d row(s) stay without a vector and are found by words: the embedder cannot do their text.",
