@@ -155,7 +155,7 @@ ORDERED = {
         ["a"],
         replace("a", "b"),
         replace("a", "b"),
-        ("replaced", "added"),
+        ("replaced", "duplicate"),
         ["b"],
         ["a"],
     ),

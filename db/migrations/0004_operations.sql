@@ -63,3 +63,10 @@ CREATE TYPE memvec.batch_op AS (
     error_code text,
     message text
 );
+
+-- What a batch locks: the entries of one theme, person and target, or with target NULL only the theme.
+CREATE TYPE memvec.entry_lock AS (
+    agent_identity text,
+    person_key uuid,
+    target text
+);

@@ -21,9 +21,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_ops memvec.batch_op[];
-    v_locked text[];
-    v_lock record;
-    v_themes text[] := '{}';
+    v_locks memvec.entry_lock[];
     v_run memvec.batch_op[];
     v_done memvec.batch_op[] := '{}';
     v_fresh bigint;
@@ -37,17 +35,16 @@ BEGIN
             HINT = 'For example: [{"op_id": "…uuid…", "op": "append_turn", "identity": "marketing", "session_id": "s", "role": "user", "content": "…"}]';
     END IF;
 
-    -- Themes before entries, each in one order. Only then are keys and finished operations looked up: while we waited for a
-    -- lock, a theme may have been renamed, and operations of ours applied by somebody else.
-    v_locked := memvec.batch_themes(p_ops);
-    PERFORM memvec.lock_theme(t.agent_identity) FROM unnest(v_locked) AS t (agent_identity);
+    SELECT array_agg(ROW(l.agent_identity, l.person_key, l.target)::memvec.entry_lock) INTO v_locks FROM memvec.batch_locks(p_ops) AS l;
+    PERFORM memvec.lock_theme(t.agent_identity)
+       FROM (SELECT DISTINCT l.agent_identity FROM unnest(v_locks) AS l ORDER BY 1) AS t;
+    PERFORM memvec.lock_entries(l.agent_identity, l.person_key, l.target) FROM unnest(v_locks) AS l WHERE l.target IS NOT NULL;
+    -- Looked up only now: while we waited for a lock, operations of ours may have been applied by somebody else, and a
+    -- theme renamed.
     v_ops := memvec.resolve_ops(p_ops);
-    FOR v_lock IN SELECT * FROM memvec.entry_locks(v_ops) LOOP
-        PERFORM memvec.lock_entries(v_lock.agent_identity, v_lock.person_key, v_lock.target);
-        v_themes := v_themes || v_lock.agent_identity;
-    END LOOP;
-    SELECT v_themes || array_agg(o.agent_identity) INTO v_themes FROM unnest(v_ops) AS o WHERE o.agent_identity IS NOT NULL;
-    IF NOT v_themes <@ v_locked THEN
+    IF EXISTS (SELECT o.agent_identity FROM unnest(v_ops) AS o WHERE o.agent_identity IS NOT NULL
+               EXCEPT
+               SELECT l.agent_identity FROM unnest(v_locks) AS l) THEN
         RAISE EXCEPTION USING
             ERRCODE = '40001',
             MESSAGE = 'a theme was renamed while the batch waited for it',

@@ -17,7 +17,7 @@ SELECT is(memvec_tests.callers('memvec.apply_ops'), '{hermes,tap_admin}', 'who m
 SELECT is_empty(
     $$ SELECT p.proname FROM pg_proc AS p
         WHERE p.pronamespace = 'memvec'::regnamespace
-          AND p.proname IN ('apply_run', 'apply_edit', 'apply_turns', 'apply_entries', 'resolve_ops', 'entry_locks', 'operation_runs',
+          AND p.proname IN ('apply_run', 'apply_edit', 'apply_turns', 'apply_entries', 'resolve_ops', 'batch_locks', 'operation_runs',
                             'put_turns', 'put_entries', 'put_entry')
           AND memvec_tests.callers(p.oid::regproc) <> '{}' $$,
     'its inside is internal'
