@@ -63,7 +63,7 @@ _HOUSEKEEPING_EVERY: Final = 600.0
 _CALL_TIMEOUT: Final = 45.0  # above the server's own limit for a statement
 EMBED_ATTEMPTS: Final = 8
 EMBED_RETRY: Final = 10.0  # doubles with each attempt
-_LONE_TIMEOUTS: Final = 20
+LONE_TIMEOUTS: Final = 20
 _STOP_WAIT: Final = 1.0
 
 # What a whole batch may fail with because of one operation in it: values, constraints, sizes, our own
@@ -513,7 +513,7 @@ class Drain:
         name, times = home.lone_timeouts
         times = times + 1 if name == operations[0].op_id else 1
         home.lone_timeouts = (operations[0].op_id, times)
-        return times >= _LONE_TIMEOUTS
+        return times >= LONE_TIMEOUTS
 
     def _database_failed(self, home: _Home, error: HermesPgsqlError) -> None:
         unreachable = isinstance(error, DatabaseUnavailable)
