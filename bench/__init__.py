@@ -1,0 +1,1 @@
+"""One program for each question about speed; `python -m bench` lists and runs them."""
