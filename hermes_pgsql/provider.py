@@ -47,6 +47,7 @@ _TOOLS_UNREADY: Final = (
     "Long-term memory is not ready in this session. This does not mean that nothing is stored."
 )
 _CAPTURED_AT_MOST: Final = 4000
+_BEGUN_AT_MOST: Final = 16
 _ASSISTANT_SUBSTANTIVE: Final = 120
 _TASK_CHARS: Final = 500
 _DELEGATION_CHARS: Final = 8000
@@ -104,7 +105,8 @@ class PgvectorProvider(_Base):
         self._parent: str | None = None
         self._writes: bool = False
         self._started: datetime = datetime.now(UTC)
-        self._turn_started: datetime | None = None
+        # When the turns began that were not stored yet, by what was asked: the next one may have begun.
+        self._begun: dict[str, datetime] = {}
         # Role and hash of what was stored since the conversation began, for the end-of-session hook.
         self._captured: dict[bytes, None] = {}
         # The last message of this conversation and of the one before, to tell an old history from a new one.
@@ -245,7 +247,6 @@ class PgvectorProvider(_Base):
         self._window = {self._session: None}
         self._shown = set()
         self._last_prefetch = ("", ())
-        self._turn_started = None
         self._message_before, self._last_message = self._last_message, None
 
     @_soft(None)
@@ -278,7 +279,10 @@ class PgvectorProvider(_Base):
 
     @_soft(None)
     def on_turn_start(self, turn_number: int = 0, message: str = "", **kwargs: Any) -> None:
-        self._turn_started = datetime.now(UTC)
+        if _text(message):
+            self._begun[_text(message)] = datetime.now(UTC)
+            while len(self._begun) > _BEGUN_AT_MOST:
+                del self._begun[next(iter(self._begun))]
         if self._writes:
             self._reconcile(only_changes=True)
 
@@ -338,7 +342,7 @@ class PgvectorProvider(_Base):
         self._reconcile(only_changes=True)
         self._last_message = messages[-1] if messages else self._last_message
         now = datetime.now(UTC)
-        began, self._turn_started = self._turn_started or now, None
+        began = self._begun.pop(_text(user_content), now)
         if link.settings.sync_turns:
             author = _text(kwargs.get("turn_author"))[:80]
             for role, text, moment in (("user", asked, began), ("assistant", answered, now)):

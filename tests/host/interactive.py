@@ -3,7 +3,8 @@ done.
 
     python interactive.py HERMES HOME LINE [LINE ...]
 
-A line is done when the screen has been quiet for a while. Prints the last screenful for the test's report.
+A line is done when the screen has been quiet for a while; a line of one character answers a menu. What was on
+the screen is in HOME/screen.log.
 """
 
 from __future__ import annotations
@@ -52,9 +53,13 @@ def main() -> int:
     for line in lines:
         if not alive:
             break
-        child.send(line)
-        settle(child, 0.3)
-        child.send("\r")
+        if len(line) == 1:
+            child.send(line)
+        else:
+            # First away with what the host put into the line itself (/undo offers the old text again).
+            child.send("\x15" + line)
+            settle(child, 0.3)
+            child.send("\r")
         alive = settle(child)
     if alive:
         child.sendcontrol("d")

@@ -71,7 +71,9 @@ def test_commands_of_an_interactive_session(home: Home, model: ModelServer) -> N
         f"A long enough reply about the {animal} in the garden." for animal in ("fox", "owl", "bee", "elk")
     ]
     model.script(*map(says, replies))
-    home.interactive(stories[0], "/branch aside", stories[1], "/undo", stories[2], "/new", stories[3])
+    home.interactive(
+        stories[0], "/branch aside", stories[1], "/undo", "1", stories[2], "/new", "1", stories[3]
+    )
     by_session: dict[str, list[str]] = {}
     for session, _role, text in home.turns():
         by_session.setdefault(session, []).append(text)
