@@ -123,7 +123,7 @@ _HOST_NOTE: Final = re.compile(
     r"\[System note:\s{0,4}The following is recalled memory context,[^\]]{0,300}\]\s{0,4}", re.IGNORECASE
 )
 _EMBEDDED_DATA: Final = re.compile(
-    r"\b(?:data:[\w.+-]{1,60}/[\w.+-]{1,60};base64,[A-Za-z0-9+/=\s]{64,}|[A-Za-z0-9+/]{1000,}={0,2})"
+    r"\b(?:data:[\w.+-]{1,60}/[\w.+-]{1,60};base64,[A-Za-z0-9+/=]{40,}(?:\s[A-Za-z0-9+/=]{40,})*|[A-Za-z0-9+/]{1000,}={0,2})"
 )
 _SKILL: Final = "[IMPORTANT: The user has invoked the "
 _SKILL_INSTRUCTION: Final = "The user has provided the following instruction alongside the skill invocation: "
