@@ -534,6 +534,36 @@ def test_a_write_waits_for_a_space_in_the_making(unused: Database) -> None:
     assert race.notes() == ["a"]
 
 
+def test_a_vector_of_the_old_text_does_not_stay_on_the_new_one(unused: Database) -> None:
+    """A vector arrives while its note is being replaced: before the replace has the row, after it began."""
+    race = Race(unused, "vectors")
+    space = race.write("hello", THEME, "model", 2)["space_id"]
+    note = race.write(*add("old"))
+    with (
+        psycopg.connect(unused.admin_dsn) as holder,
+        unused.runtime() as one,
+        unused.runtime() as two,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        holder.execute("SELECT FROM memvec.memory_entries WHERE id = %s FOR KEY SHARE", [note["id"]])
+        replaced = pool.submit(run, one, race.theme, *replace("old", "new"))
+        assert waits_for(unused, one.info.backend_pid, holder.info.backend_pid, replaced)
+        two.execute(
+            "SELECT memvec.store_embeddings(%s, '{entry}', %s, %s, ARRAY['[1,0]']::public.halfvec[])",
+            [space, [note["id"]], [note["content_hash"]]],
+        )
+        two.commit()
+        holder.rollback()
+        assert replaced.result(timeout=60)[0]["outcome"] == "replaced"
+        one.commit()
+    assert race.notes() == ["new"]
+    with unused.runtime() as connection:
+        by_meaning = connection.execute(
+            "SELECT id FROM memvec.recall_memory(%s, NULL, '[1,0]'::public.halfvec, %s)", [race.theme, space]
+        )
+        assert by_meaning.fetchall() == []
+
+
 def spaces(database: Database) -> list[tuple[str, int]]:
     with database.admin() as connection:
         rows = connection.execute("SELECT model, dim FROM memvec.embedding_spaces ORDER BY id")

@@ -69,7 +69,6 @@ BEGIN
     ELSE
         IF id IS NULL THEN
             PERFORM memvec.keep_history(v_stale, 'replace');
-            PERFORM memvec.forget_embeddings('entry', v_stale);
         END IF;
         UPDATE memvec.memory_entries AS m
            SET content = v_content,
@@ -80,6 +79,10 @@ BEGIN
                updated_at = now(),
                metadata = m.metadata || memvec.as_object(p_metadata)
          WHERE m.id = v_stale;
+        -- Only now: until the row is locked, another session may still store a vector of the old text.
+        IF id IS NULL THEN
+            PERFORM memvec.forget_embeddings('entry', v_stale);
+        END IF;
         id := v_stale;
         outcome := 'replaced';
     END IF;
