@@ -10,5 +10,5 @@ RETURN CASE
 END;
 
 COMMENT ON FUNCTION memvec.bounded_name IS
-'Returns a cleaned theme name of at most 200 characters: a longer one is cut to 183, with a tilde and 16 hex digits of its SHA-256. Internal.';
+'Returns a theme name or session id of at most 200 characters: a longer one is cut to 183, with a tilde and 16 hex digits of its SHA-256. Internal.';
 REVOKE ALL ON FUNCTION memvec.bounded_name FROM public;

@@ -35,8 +35,8 @@ BEGIN
     IF v_filter.target IS NOT NULL THEN
         v_filter.target := memvec.checked_target(v_filter.target);
     END IF;
-    v_filter.session_id := memvec.blankless(p_session_id);
-    v_filter.exclude_session := memvec.blankless(p_exclude_session);
+    v_filter.session_id := memvec.clean_session(p_session_id);
+    v_filter.exclude_session := memvec.clean_session(p_exclude_session);
     v_filter.since := p_since;
     v_filter.until := p_until;
 

@@ -15,8 +15,8 @@ SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_session text := coalesce(memvec.blankless(p_session_id), 'default');
-    v_child_session text := memvec.blankless(p_child_session_id);
+    v_session text := coalesce(memvec.clean_session(p_session_id), 'default');
+    v_child_session text := memvec.clean_session(p_child_session_id);
     v_child text;
 BEGIN
     IF v_child_session IS NULL THEN

@@ -1,4 +1,5 @@
--- New turns, one or a batch, in the same way as put_entries.
+-- New turns, one or a batch, in the same way as put_entries. A time that a client's calendar does not have (infinity, years
+-- before 1 or after 9999) would break whoever reads the turn, so now is taken instead.
 CREATE OR REPLACE FUNCTION memvec.put_turns(p_turns memvec.new_turn [])
 RETURNS TABLE (ordinal integer, id bigint, outcome text, content_hash bytea)
 LANGUAGE plpgsql
@@ -29,9 +30,10 @@ BEGIN
         INSERT INTO memvec.conversations AS c
                (agent_identity, person_key, session_id, parent_session_id, role, content, content_hash, search,
                 search_version, embed, ts, metadata)
-        SELECT t.agent_identity, t.person_key, coalesce(memvec.blankless(t.session_id), 'default'),
-               memvec.blankless(t.parent_session_id), t.role, t.trimmed, t.content_hash,
-               memvec.search_vector(t.trimmed, v_language), v_version, coalesce(t.embed, true), coalesce(t.ts, now()),
+        SELECT t.agent_identity, t.person_key, coalesce(memvec.clean_session(t.session_id), 'default'),
+               memvec.clean_session(t.parent_session_id), t.role, t.trimmed, t.content_hash,
+               memvec.search_vector(t.trimmed, v_language), v_version, coalesce(t.embed, true),
+               CASE WHEN t.ts BETWEEN '0001-01-02Z' AND '9999-12-30Z' THEN t.ts ELSE now() END,
                memvec.as_object(t.metadata)
           FROM unnest(p_turns, v_contents, v_hashes) AS t (
                    ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata, embed,
@@ -44,7 +46,7 @@ BEGIN
     -- All new, as nearly always: ids were given in the order of the turns.
     IF cardinality(v_new) = cardinality(p_turns) THEN
         RETURN QUERY
-            SELECT t.ordinal, t.id, 'added', t.content_hash
+            SELECT t.ordinal, t.id, 'added', memvec.vector_hash(t.content_hash, t.person_key)
               FROM unnest(p_turns, v_new, v_hashes) AS t (
                        ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata, embed,
                        id, content_hash
@@ -57,7 +59,7 @@ BEGIN
                CASE WHEN c.id = ANY (v_new) AND row_number() OVER (PARTITION BY c.id ORDER BY t.ordinal) = 1
                     THEN 'added' ELSE 'duplicate'
                END,
-               c.content_hash
+               memvec.vector_hash(c.content_hash, c.person_key)
           FROM unnest(p_turns, v_hashes) AS t (
                    ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata, embed,
                    content_hash
@@ -65,7 +67,7 @@ BEGIN
           JOIN memvec.conversations AS c
             ON c.agent_identity = t.agent_identity
            AND c.content_hash = t.content_hash
-           AND c.session_id = coalesce(memvec.blankless(t.session_id), 'default')
+           AND c.session_id = coalesce(memvec.clean_session(t.session_id), 'default')
            AND c.role = t.role
            AND c.person_key IS NOT DISTINCT FROM t.person_key
          ORDER BY t.ordinal;
@@ -80,5 +82,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.put_turns IS
-'Stores turns once each and returns, for each in their order, its id, added or duplicate, and its content hash. Errors: MV001 blank content or unknown role (nothing is stored). Internal.';
+'Stores turns once each and returns, for each in their order, its id, added or duplicate, and its content hash (vector_hash). Errors: MV001 blank content or unknown role (nothing is stored). Internal.';
 REVOKE ALL ON FUNCTION memvec.put_turns FROM public;

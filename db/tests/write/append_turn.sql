@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(38);
+SELECT plan(42);
 SELECT memvec_tests.alone();
 
 -- The contract
@@ -82,6 +82,35 @@ SELECT is(
     (SELECT count(DISTINCT person_key) FROM memvec.conversations
       WHERE content = 'Where does the cluster run?' AND agent_identity = 'whatsapp-dm'),
     2::bigint, 'turns of a sink belong to their persons'
+);
+
+-- Cleaned
+
+SELECT memvec_tests.act_as('hermes');
+SELECT memvec.append_turn('append_turn-t', 's', 'user', t.ts::text, p_ts => t.ts)
+FROM (VALUES
+    ('infinity'::timestamptz), ('-infinity'), ('294276-12-31Z'), ('4713-01-01Z BC'), ('0001-01-02Z'), ('9999-12-30Z')
+) AS t (ts);
+CREATE TEMP TABLE long_session AS
+SELECT string_agg(md5(i::text), '') AS id, string_agg(md5(i::text), '') || 'x' AS other_id FROM generate_series(1, 30000) AS i;
+SELECT is(
+    (SELECT array_agg((memvec.append_turn('append_turn-l', t.session_id, 'user', 'x', t.session_id)).outcome)
+       FROM long_session AS l CROSS JOIN LATERAL (VALUES (1, l.id), (2, l.id), (3, l.other_id)) AS t (position, session_id)),
+    '{added,duplicate,added}', 'sessions of any length are told apart'
+);
+SELECT is(
+    (SELECT array_agg(length(r.session_id)) FROM long_session AS l, memvec.recall_conversation('append_turn-l', 'x', p_session_id => l.id) AS r),
+    '{200}', 'found by their id and stored short'
+);
+SELECT is_empty(
+    $$ SELECT r.id FROM long_session AS l,
+           memvec.recall_conversation('append_turn-l', 'x', p_session_id => l.id, p_exclude_session => l.id) AS r $$,
+    'and left out by their id'
+);
+RESET SESSION AUTHORIZATION;
+SELECT is(
+    (SELECT array_agg(ts = now() ORDER BY id) FROM memvec.conversations WHERE agent_identity = 'append_turn-t'),
+    '{t,t,t,t,f,f}', 'a time that no calendar of a client has is now'
 );
 
 -- Refused
