@@ -16,12 +16,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_space memvec.embedding_spaces;
-    -- NULL: every theme. A role without a binding may act as default exactly when it may act as any.
-    v_bound text[] := (SELECT CASE WHEN bool_or(r.read_all) THEN NULL
-                                   WHEN count(*) = 0 AND NOT memvec.may_act_as('default') THEN '{}'
-                                   ELSE array_agg(r.agent_identity)
-                              END
-                         FROM memvec.role_identities AS r WHERE r.role_name = session_user);
+    v_themes text[] := memvec.visible_themes();
     v_embedded text := 'SELECT NULL::text AS kind, NULL::bigint AS id WHERE false';
 BEGIN
     FOR v_space IN SELECT * FROM memvec.embedding_spaces AS s ORDER BY s.id LOOP
@@ -57,7 +52,7 @@ BEGIN
          ORDER BY 1
         $stats$,
         v_embedded
-    ) USING v_bound;
+    ) USING v_themes;
 END;
 $$;
 

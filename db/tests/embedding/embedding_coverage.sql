@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(12);
+SELECT plan(14);
 SELECT memvec_tests.alone();
 
 SELECT is(pg_get_function_arguments('memvec.embedding_coverage'::regproc), '', 'takes nothing');
@@ -61,6 +61,24 @@ RESET SESSION AUTHORIZATION;
 SELECT memvec_tests.act_as('tap_reader');
 SELECT is(
     (SELECT count(last_error) FROM memvec.embedding_coverage()), 0::bigint, 'a reader neither'
+);
+
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_admin');
+SELECT memvec.bind_role('tap_bound', 'embedding_coverage bound');
+SELECT memvec.set_setting('require_binding', 'true');
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_bound');
+SELECT memvec.add_memory('embedding_coverage bound', 'memory', 'one row');
+SELECT results_eq(
+    format('SELECT kind, rows FROM memvec.embedding_coverage() WHERE space_id = %s', :space),
+    $$ VALUES ('entry', 1::bigint) $$, 'a bound role is told of its own theme only'
+);
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_embedder');
+SELECT results_eq(
+    format('SELECT kind, rows FROM memvec.embedding_coverage() WHERE space_id = %s', :space),
+    $$ VALUES ('entry', 4::bigint), ('turn', 1) $$, 'an embedder of all, bound or not'
 );
 
 SELECT * FROM finish();
