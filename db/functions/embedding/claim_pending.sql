@@ -19,7 +19,7 @@ BEGIN
     RETURN QUERY EXECUTE format(
         $claim$
         WITH pending AS (
-            (SELECT 'entry' AS kind, m.id, m.content, m.content_hash
+            (SELECT 'entry' AS kind, m.id, m.content, m.content_hash, m.person_key
                FROM memvec.memory_entries AS m
               WHERE m.embed
                 AND NOT EXISTS (SELECT FROM memvec.%1$I AS e WHERE e.id = m.id)
@@ -30,7 +30,7 @@ BEGIN
               ORDER BY m.id
               LIMIT $2)
             UNION ALL
-            (SELECT 'turn', c.id, c.content, c.content_hash
+            (SELECT 'turn', c.id, c.content, c.content_hash, c.person_key
                FROM memvec.conversations AS c
               WHERE c.embed
                 AND NOT EXISTS (SELECT FROM memvec.%2$I AS e WHERE e.id = c.id)
@@ -51,7 +51,7 @@ BEGIN
                    content_hash = excluded.content_hash
             RETURNING w.kind, w.row_id, w.attempts
         )
-        SELECT p.kind, p.id, p.content, p.content_hash, c.attempts
+        SELECT p.kind, p.id, p.content, memvec.vector_hash(p.content_hash, p.person_key), c.attempts
           FROM pending AS p
           JOIN claimed AS c ON c.kind = p.kind AND c.row_id = p.id
          ORDER BY p.kind, p.id

@@ -1,5 +1,6 @@
 -- A vector names its row by id and by the hash of the text it was computed from, so it can neither land on a text that has
--- changed meanwhile nor be planted by somebody who does not know the text.
+-- changed meanwhile nor be planted by somebody who does not know the text. Nor does the answer tell a login anything of rows
+-- it may not act for: they are gone, whatever the hash; and the hash of a person's row cannot be computed without the person.
 CREATE OR REPLACE FUNCTION memvec.store_embeddings(
     p_space integer,
     p_kinds text [],
@@ -20,6 +21,9 @@ AS $$
 DECLARE
     v_row record;
     v_hash bytea;
+    v_theme text;
+    -- Who embeds for everybody sees every text anyway.
+    v_everybody boolean := pg_has_role(session_user, 'memvec_embedder', 'MEMBER') OR pg_has_role(session_user, 'memvec_admin', 'MEMBER');
 BEGIN
     PERFORM memvec.assert_read_committed();
     PERFORM memvec.checked_space(p_space, NULL);
@@ -33,33 +37,37 @@ BEGIN
     LOOP
         v_hash := NULL;
         IF v_row.kind = 'entry' THEN
-            SELECT m.content_hash INTO v_hash
+            SELECT memvec.vector_hash(m.content_hash, m.person_key), m.agent_identity INTO v_hash, v_theme
               FROM memvec.memory_entries AS m
              WHERE m.id = v_row.id AND m.embed
                FOR KEY SHARE;
         ELSIF v_row.kind = 'turn' THEN
-            SELECT c.content_hash INTO v_hash
+            SELECT memvec.vector_hash(c.content_hash, c.person_key), c.agent_identity INTO v_hash, v_theme
               FROM memvec.conversations AS c
              WHERE c.id = v_row.id AND c.embed
                FOR KEY SHARE;
         END IF;
-        IF v_hash IS NULL THEN
+        IF v_hash IS NULL OR NOT (v_everybody OR memvec.may_act_as(v_theme)) THEN
             gone := gone + 1;
         ELSIF v_hash IS DISTINCT FROM v_row.content_hash THEN
             changed := changed + 1;
         ELSIF v_row.embedding IS NULL OR public.l2_norm(v_row.embedding) = 0 THEN
+            -- Counted as a failure where it was claimed, or it would be handed out again at once, for ever.
+            PERFORM memvec.report_embedding_failure(
+                p_space, ARRAY[v_row.kind], ARRAY[v_row.id], ARRAY['the vector is missing or zero']
+            );
             invalid := invalid + 1;
         ELSE
             PERFORM memvec.put_embedding(p_space, v_row.kind, v_row.id, v_row.embedding);
+            DELETE FROM memvec.embedding_work AS w
+             WHERE w.space_id = p_space AND w.kind = v_row.kind AND w.row_id = v_row.id;
             stored := stored + 1;
         END IF;
-        DELETE FROM memvec.embedding_work AS w
-         WHERE w.space_id = p_space AND w.kind = v_row.kind AND w.row_id = v_row.id;
     END LOOP;
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.store_embeddings IS
-'Stores vectors and returns how many are stored, how many named a text that has changed, how many a row that is gone (or must not be embedded), and how many were zero. The four arrays belong together: kind (entry or turn), row id, content hash, vector. Errors: MV004 unknown space, MV005 wrong width (nothing is stored), MV006.';
+'Stores vectors and returns how many are stored, how many named a text that has changed, how many a row that is gone (or must not be embedded, or belongs to a theme that the login role may not act as), and how many were zero or NULL, which counts as a failure of a claimed row. The four arrays belong together: kind (entry or turn), row id, content hash as the write functions and claim_pending return it, vector. Errors: MV004 unknown space, MV005 wrong width (nothing is stored), MV006.';
 REVOKE ALL ON FUNCTION memvec.store_embeddings FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.store_embeddings TO memvec_runtime, memvec_embedder, memvec_admin;

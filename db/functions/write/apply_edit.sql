@@ -11,7 +11,7 @@ DECLARE
 BEGIN
     CASE p_op.op
         WHEN 'replace_memory' THEN
-            SELECT r.outcome, r.id, r.content_hash, jsonb_build_object('matches', r.matches)
+            SELECT r.outcome, r.id, memvec.vector_hash(r.content_hash, p_op.person_key), jsonb_build_object('matches', r.matches)
               INTO v_op.outcome, v_op.row_id, v_op.content_hash, v_op.detail
               FROM memvec.swap_entry(
                   p_op.agent_identity, p_op.person_key, v_a ->> 'target', v_a ->> 'old_text', v_a ->> 'content',

@@ -42,7 +42,7 @@ BEGIN
     IF cardinality(v_new) = cardinality(p_entries)
         AND NOT EXISTS (SELECT FROM unnest(p_entries) AS e WHERE e.source IS NOT NULL) THEN
         RETURN QUERY
-            SELECT e.ordinal, e.id, 'added', e.content_hash
+            SELECT e.ordinal, e.id, 'added', memvec.vector_hash(e.content_hash, e.person_key)
               FROM unnest(p_entries, v_new, v_hashes) AS e (
                        ordinal, agent_identity, person_key, target, content, metadata, source, embed, id, content_hash
                    );
@@ -51,7 +51,7 @@ BEGIN
 
     RETURN QUERY
         WITH found AS MATERIALIZED (
-            SELECT e.ordinal, e.source, m.id, m.content_hash
+            SELECT e.ordinal, e.source, m.id, memvec.vector_hash(m.content_hash, m.person_key) AS content_hash
               FROM unnest(p_entries, v_hashes) AS e (
                        ordinal, agent_identity, person_key, target, content, metadata, source, embed, content_hash
                    )
@@ -76,12 +76,12 @@ BEGIN
     IF v_found < cardinality(p_entries) THEN
         RAISE EXCEPTION USING
             ERRCODE = '40001',
-            MESSAGE = 'a entry that was there already was deleted at the same moment',
+            MESSAGE = 'an entry that was there already was deleted at the same moment',
             HINT = 'Try again.';
     END IF;
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.put_entries IS
-'Stores entries once each and returns, for each in their order, its id, added or duplicate, and its content hash. The caller holds lock_entries for them. Errors: MV001 blank content or unknown target (nothing is stored). Internal.';
+'Stores entries once each and returns, for each in their order, its id, added or duplicate, and its content hash (vector_hash). The caller holds lock_entries for them. Errors: MV001 blank content or unknown target (nothing is stored). Internal.';
 REVOKE ALL ON FUNCTION memvec.put_entries FROM public;

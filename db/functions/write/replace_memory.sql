@@ -26,7 +26,7 @@ DECLARE
 BEGIN
     SELECT * INTO v_who FROM memvec.writing_as(p_identity, p_governance);
     PERFORM memvec.lock_entries(v_who.agent_identity, v_who.person_key, memvec.checked_target(p_target));
-    SELECT s.id, s.outcome, s.matches, s.content_hash
+    SELECT s.id, s.outcome, s.matches, memvec.vector_hash(s.content_hash, v_who.person_key)
       INTO id, outcome, matches, content_hash
       FROM memvec.swap_entry(
           v_who.agent_identity, v_who.person_key, p_target, p_old_text, p_content, p_previous_content, p_metadata,

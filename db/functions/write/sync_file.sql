@@ -81,13 +81,13 @@ BEGIN
          WHERE memvec.blankless(t.content) IS NOT NULL
          ORDER BY memvec.content_hash(memvec.blankless(t.content)), t.position
     LOOP
-        SELECT m.id, 'kept' AS outcome INTO v_put
+        SELECT m.id, 'kept' AS outcome, memvec.vector_hash(m.content_hash, m.person_key) AS content_hash INTO v_put
           FROM memvec.entry_sources AS s
           JOIN memvec.memory_entries AS m ON m.id = s.entry_id
          WHERE s.source = p_source AND m.target = p_target AND m.content_hash = v_text.content_hash
          LIMIT 1;
         IF NOT FOUND THEN
-            SELECT p.id, p.outcome INTO v_put
+            SELECT p.id, p.outcome, p.content_hash INTO v_put
               FROM memvec.put_entry(
                   ROW(1, p_agent_identity, NULL, p_target, v_text.content, '{"origin": "file"}', p_source, true)::memvec.new_entry
               ) AS p;
@@ -98,7 +98,7 @@ BEGIN
             kept := kept + 1;
         END IF;
         rows := rows || jsonb_build_object(
-            'id', v_put.id, 'content_hash', encode(v_text.content_hash, 'hex'), 'position', v_text.position - 1
+            'id', v_put.id, 'content_hash', encode(v_put.content_hash, 'hex'), 'position', v_text.position - 1
         );
     END LOOP;
 END;

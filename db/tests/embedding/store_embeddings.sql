@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(21);
+SELECT plan(28);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -90,6 +90,46 @@ SELECT throws_ok(
 SELECT memvec.replace_memory('store_embeddings', 'memory', 'note 5', 'note 5, changed');
 SELECT ok(
     pg_temp.store('entry', 5, memvec_tests.vec(5)) IN ('{0,1,0,0}', '{0,0,1,0}'), 'an older vector does not land on a newer text'
+);
+
+-- What the answer tells about rows of others
+
+SELECT is(pg_temp.store('entry', 7, memvec_tests.vec(7)), '{1,0,0,0}', 'a person''s row takes the hash that its writer was given');
+SELECT is(
+    pg_temp.store('entry', 7, memvec_tests.vec(7), sha256('private')), '{0,1,0,0}', 'and does not confirm a guess of its text'
+);
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_admin');
+SELECT memvec.bind_role('tap_bound', 'store_embeddings bound', true);
+RESET SESSION AUTHORIZATION;
+GRANT SELECT ON written TO PUBLIC;
+SELECT memvec_tests.act_as('tap_bound');
+SELECT is(pg_temp.store('entry', 1, memvec_tests.vec(1)), '{0,0,1,0}', 'a bound role learns nothing of another theme, knowing the text');
+SELECT is(pg_temp.store('entry', 1, memvec_tests.vec(1), '\x00'), '{0,0,1,0}', 'or not knowing it');
+SELECT is(
+    (SELECT ARRAY[s.stored, s.changed, s.gone, s.invalid]
+     FROM memvec.add_memory('store_embeddings bound', 'memory', 'mine') AS a,
+         LATERAL memvec.store_embeddings(:space, '{entry}', ARRAY[a.id], ARRAY[a.content_hash], ARRAY[memvec_tests.vec(1)]) AS s),
+    '{1,0,0,0}', 'its own theme''s rows it may fill'
+);
+RESET SESSION AUTHORIZATION;
+
+-- Claimed rows whose vector is no vector
+
+SELECT memvec_tests.act_as('tap_embedder');
+CREATE TEMP TABLE claimed AS SELECT * FROM memvec.claim_pending(:other, 1000) WHERE content IN ('note 4', 'private');
+SELECT results_eq(
+    $$ SELECT s.* FROM (SELECT array_agg(kind ORDER BY content) AS kinds, array_agg(id ORDER BY content) AS ids,
+                               array_agg(content_hash ORDER BY content) AS hashes FROM claimed) AS c,
+            LATERAL memvec.store_embeddings(current_setting('store.other')::int, c.kinds, c.ids, c.hashes,
+                                            ARRAY['[0,0,0,0,0,0,0,0]', memvec_tests.vec(7)]) AS s $$,
+    $$ VALUES (1, 0, 0, 1) $$, 'an embedder stores for everybody what it claimed'
+);
+RESET SESSION AUTHORIZATION;
+SELECT results_eq(
+    $$ SELECT attempts, leased_until > now() FROM memvec.embedding_work
+        WHERE space_id = current_setting('store.other')::int AND row_id IN (SELECT id FROM claimed) $$,
+    $$ VALUES (1, true) $$, 'a zero vector is a failure: the row is not handed out again at once'
 );
 
 SELECT * FROM finish();
