@@ -12,23 +12,25 @@ DECLARE
     c_least CONSTANT integer := 100;
     c_sample CONSTANT integer := 200;
     v_space memvec.embedding_spaces;
-    v_vectors public.halfvec[];
     v_floor real;
     v_measured bigint := 0;
 BEGIN
     FOR v_space IN SELECT * FROM memvec.embedding_spaces AS s WHERE s.min_similarity IS NULL ORDER BY s.id LOOP
+        -- One statement: a variable that holds vectors would be shown to the caller by debug_print_plan.
         EXECUTE format(
-            'SELECT array_agg(r.embedding)
-               FROM ((SELECT e.embedding FROM memvec.%I AS e ORDER BY random() LIMIT $1)
-                     UNION ALL
-                     (SELECT t.embedding FROM memvec.%I AS t ORDER BY random() LIMIT $1)) AS r',
+            'WITH sample AS MATERIALIZED (
+                 SELECT r.embedding, row_number() OVER () AS ordinal
+                   FROM ((SELECT e.embedding FROM memvec.%I AS e ORDER BY random() LIMIT $1)
+                         UNION ALL
+                         (SELECT t.embedding FROM memvec.%I AS t ORDER BY random() LIMIT $1)) AS r
+             )
+             SELECT percentile_cont(0.99) WITHIN GROUP (ORDER BY 1 - (a.embedding OPERATOR(public.<=>) b.embedding))
+               FROM sample AS a
+               JOIN sample AS b ON a.ordinal < b.ordinal
+              WHERE (SELECT count(*) FROM sample) >= $2',
             v_space.entry_table, v_space.turn_table
-        ) INTO v_vectors USING c_sample / 2;
-        CONTINUE WHEN coalesce(cardinality(v_vectors), 0) < c_least;
-        SELECT percentile_cont(0.99) WITHIN GROUP (ORDER BY 1 - (a.embedding OPERATOR(public.<=>) b.embedding))
-          INTO v_floor
-          FROM unnest(v_vectors) WITH ORDINALITY AS a (embedding, ordinal)
-          JOIN unnest(v_vectors) WITH ORDINALITY AS b (embedding, ordinal) ON a.ordinal < b.ordinal;
+        ) INTO v_floor USING c_sample / 2, c_least;
+        CONTINUE WHEN v_floor IS NULL;
         UPDATE memvec.embedding_spaces AS s SET min_similarity = v_floor WHERE s.id = v_space.id;
         v_measured := v_measured + 1;
     END LOOP;
