@@ -71,9 +71,9 @@ SELECT is_empty(
 SELECT is(
     (SELECT count(*) FROM pg_proc AS p
      WHERE p.pronamespace = 'memvec'::regnamespace
-         AND p.proname IN ('estimate_rows', 'text_matches', 'vector_exact', 'vector_indexed')
+         AND p.proname IN ('estimate_rows', 'text_matches', 'vector_candidates')
          AND p.prosrc LIKE '%memvec.in_scope(%'),
-    4::bigint,
+    3::bigint,
     'estimates and legs filter with this function'
 );
 
