@@ -14,6 +14,7 @@ DECLARE
     -- Platforms that know people by phone number, however it is set.
     c_phone CONSTANT text := '(whatsapp|whatsapp_cloud|whatsapp_business|sms|signal|imessage|bluebubbles|viber|phone|tel|mobile|cell|telegram)';
     v_person text := regexp_replace(p_key, '^agent *:[^:]*: *', '');
+    v_marked boolean;
     v_secret bytea;
 BEGIN
     IF p_kind NOT IN ('direct', 'group') THEN
@@ -24,14 +25,19 @@ BEGIN
         v_person := regexp_replace(
             v_person, '(^|:)(\+?[0-9]+)(:[0-9]{1,3})?@(s\.whatsapp\.net|c\.us)(?=:|$)', '\1\2'
         );
+        v_marked := v_person ~ '^[a-z0-9_]+:(dm|direct|p2p|private):';
         v_person := regexp_replace(v_person, '^([a-z0-9_]+):(dm|direct|p2p|private):', '\1:');
         v_person := regexp_replace(
             v_person,
-            '^(whatsapp|whatsapp_cloud|whatsapp_business|telegram|signal|discord|slack|sms|imessage|bluebubbles|phone|tel|email)'
+            '^(whatsapp|whatsapp_cloud|whatsapp_business|signal|sms|imessage|bluebubbles|phone|tel|email)'
             || ':(\+?[0-9][0-9 ().-]{4,}|[^:@\s]+@[^:@\s]+):.*$',
             '\1:\2'
         );
-        v_person := regexp_replace(v_person, '^slack:([a-z](?=[a-z0-9]*[0-9])[a-z0-9]{6,}):.*$', 'slack:\1');
+        -- The host writes agent:<ns>:<platform>:dm:<chat>[:<thread>]. Without the marker the first id may be a server's.
+        IF v_marked THEN
+            v_person := regexp_replace(v_person, '^(telegram|discord):(\+?[0-9][0-9 ().-]{4,}):.*$', '\1:\2');
+            v_person := regexp_replace(v_person, '^slack:([a-z](?=[a-z0-9]*[0-9])[a-z0-9]{6,}):.*$', 'slack:\1');
+        END IF;
         IF v_person ~ ('^(' || c_phone || ':)?\+? ?\(?[0-9][0-9 ()./\u2010-\u2015-]*$') THEN
             v_person := regexp_replace(v_person, '[^0-9a-z_:]', '', 'g');
         END IF;

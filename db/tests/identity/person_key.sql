@@ -1,6 +1,6 @@
 -- Who is the same person by session keys is tested in canonical_identity.sql; here, what the key is made of.
 BEGIN;
-SELECT plan(12);
+SELECT plan(16);
 
 SELECT is(memvec_tests.callers('memvec.person_key'), '{}', 'internal');
 SELECT memvec_tests.act_as('hermes');
@@ -15,6 +15,13 @@ SELECT is(
     memvec.person_key('sms:dm:15550100123', 'direct'), memvec.person_key('sms:15550100123', 'direct'),
     'the marker dm is not part of a person'
 );
+SELECT is(memvec.person_key(t.one, 'direct') = memvec.person_key(t.other, 'direct'), t.same, t.description)
+FROM (VALUES
+    ('agent:main:discord:dm:112233445566:7', 'discord:112233445566', true, 'nor the thread of a marked chat'),
+    ('discord:112233445566:778899001122', 'discord:112233445566:990011223344', false, 'an unmarked first id may be a server''s: two people'),
+    ('slack:u0123abcd:u1111aaaa', 'slack:u0123abcd:u2222bbbb', false, 'whatever the platform'),
+    ('email:bob@example.com:7', 'email:bob@example.com', true, 'an address is a person''s')
+) AS t (one, other, same, description);
 SELECT isnt(
     memvec.person_key('sms:15550100123', 'group'), memvec.person_key('sms:dm:15550100123', 'group'),
     'of a group''s key nothing but the agent''s namespace is left out'
