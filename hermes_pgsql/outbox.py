@@ -277,6 +277,11 @@ class Outbox:
         """Whether the database lacks an operation."""
         return any(first is not None for first in self._each(Store.first))
 
+    def file_waits(self, path: Path | str) -> bool:
+        """Whether a marker for this memory file was put that was not sent yet."""
+        file = os.fspath(Path(path).absolute())
+        return any(self._each(lambda store: store.file_waits(file)))
+
     def next_vector(self) -> float | None:
         """When the next outstanding vector is due (0: now), or None when there is none."""
         times = [due for due in self._each(Store.next_vector) if due is not None]

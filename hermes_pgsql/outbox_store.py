@@ -281,6 +281,12 @@ class Store:
         """The place of the oldest waiting operation and when it was put."""
         return self._db.execute("SELECT seq, put_at FROM waiting ORDER BY seq LIMIT 1").fetchone()
 
+    def file_waits(self, file: str) -> bool:
+        """Whether a marker for ``file`` waits."""
+        return (
+            self._db.execute("SELECT 1 FROM waiting WHERE file = ? LIMIT 1", (file,)).fetchone() is not None
+        )
+
     def last(self) -> int:
         """The place of the newest waiting operation, or 0."""
         (seq,) = self._db.execute("SELECT coalesce(max(seq), 0) FROM waiting").fetchone()
