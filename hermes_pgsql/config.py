@@ -302,9 +302,12 @@ def hermes_home(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def load_settings(home: Path | str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """The provider's settings, from the home's ``config.yaml``; the environment may name the DSNs instead."""
+    """The provider's settings, from the home's ``config.yaml``; the environment may name the DSNs instead.
+
+    So may the home's ``.env``, which comes after the environment.
+    """
     values, warnings = _read_home(home, environ)
-    for key, value in _from_environment(environ).items():
+    for key, value in {**_from_dotenv(home, environ), **_from_environment(environ)}.items():
         if key in _DSN_KEYS and _is_unset(values.get(key)):
             values[key] = value
     return settings_from_mapping(values, warnings)
@@ -317,6 +320,8 @@ def load_command_line_settings(
 ) -> Settings:
     """The command line's settings: ``overrides`` (its options) first, then the environment, then the file."""
     values, warnings = _read_home(home, environ)
+    for key, value in _from_dotenv(home, environ).items():
+        values.setdefault(key, value)
     values |= _from_environment(environ)
     values |= {key: value for key, value in (overrides or {}).items() if value is not None}
     return settings_from_mapping(values, warnings)
@@ -454,6 +459,30 @@ def _range(bounds: Mapping[str, float]) -> str:
 def _from_environment(environ: Mapping[str, str] | None) -> dict[str, object]:
     source = os.environ if environ is None else environ
     return {key: source[name].strip() for name, key in ENVIRONMENT.items() if source.get(name, "").strip()}
+
+
+def _from_dotenv(home: Path | str | None, environ: Mapping[str, str] | None) -> dict[str, object]:
+    """The DSNs that the host's setup put into the home's ``.env``, which only the host loads by itself."""
+    folder = hermes_home(environ) if home is None else Path(home)
+    try:
+        lines = (folder / ".env").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    for line in lines:
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        if equals and name.strip() in ENVIRONMENT:
+            found[name.strip()] = _unquoted(value.strip())
+    wanted = _from_environment(found)
+    return {key: value for key, value in wanted.items() if key in _DSN_KEYS}
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] == "'":
+        return value[1:-1]
+    if len(value) >= 2 and value[0] == value[-1] == '"':
+        return value[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+    return value
 
 
 def _read_home(
