@@ -438,7 +438,7 @@ class PgvectorProvider(_Base):
         metadata: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Mirror a write of the built-in memory tool. Also queues the file itself, which is the truth."""
+        """Mirror a write of the built-in memory tool: who wrote it. The file itself follows with the turn."""
         link = self._link
         target = _text(target) or "memory"
         if link is None or not self._writes or target not in ("memory", "user"):
@@ -455,8 +455,10 @@ class PgvectorProvider(_Base):
         if action in ("add", "replace"):
             for entry in entries:
                 self._write(link, target, entry, told)
-        # After the write itself, so that the file finds its entries in the theme that wrote them.
-        self._put_file(link, target)
+        # A file that waits to be read goes behind this write, so that it finds the entry in its theme. It is
+        # not queued here if it does not: of several writes of one call, each comes with a call of this hook.
+        if link.outbox.file_waits(self._memory_file(link, target)):
+            self._put_file(link, target)
 
     def _write(
         self,
@@ -509,10 +511,13 @@ class PgvectorProvider(_Base):
                 self._put_file(link, target)
 
     def _put_file(self, link: Link, target: str) -> None:
+        path = self._memory_file(link, target)
+        link.outbox.put_file(self._profile, target, path, self._source(), link.settings.governance())
+
+    def _memory_file(self, link: Link, target: str) -> Path:
         from hermes_pgsql.host.home import memory_file
 
-        path = memory_file(link.home, target)
-        link.outbox.put_file(self._profile, target, path, self._source(), link.settings.governance())
+        return memory_file(link.home, target)
 
     # Tools ------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from hermes_pgsql.errors import ConfigError, redact_dsn
 from hermes_pgsql.host.schema import CONFIG_FIELDS
 
-__all__ = ["DSN_VARIABLE", "activate", "read_config", "save_settings", "set_env"]
+__all__ = ["DSN_VARIABLE", "activate", "has_password", "read_config", "save_settings", "set_env"]
 
 DSN_VARIABLE: Final = "HERMES_PGSQL_DSN"
 _BLOCK: Final = ("memory", "pgvector")
@@ -35,7 +35,7 @@ def save_settings(home: Path, values: Mapping[str, Any]) -> None:
     """
     changes = {str(key): _typed(str(key), value) for key, value in values.items()}
     secret = changes.get("dsn")
-    if isinstance(secret, str) and redact_dsn(secret) != secret:
+    if isinstance(secret, str) and has_password(secret):
         set_env(home, DSN_VARIABLE, secret)
         changes["dsn"] = None
 
@@ -66,6 +66,17 @@ def read_config(home: Path) -> Mapping[str, Any]:
     for name in _BLOCK:
         block = cast("Mapping[str, object]", block).get(name) if isinstance(block, Mapping) else None
     return dict(cast("Mapping[str, Any]", block)) if isinstance(block, Mapping) else {}
+
+
+def has_password(dsn: str) -> bool:
+    """Whether a connection string holds a password (one that cannot be read: whether it looks so)."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        return bool(conninfo_to_dict(dsn).get("password"))
+    except ProgrammingError:
+        return redact_dsn(dsn) != dsn
 
 
 def set_env(home: Path, name: str, value: str) -> None:

@@ -163,6 +163,8 @@ def _yes(ask: Ask, question: str) -> bool:
 
 def _bring_up_to_date(config: object, values: Mapping[str, Any]) -> None:
     """Change the host's copy as the file was, in case it saves it later; secrets stay out of it."""
+    from hermes_pgsql.host.config_file import has_password
+
     if not isinstance(config, dict):
         return
     document = cast("dict[str, Any]", config)
@@ -174,7 +176,7 @@ def _bring_up_to_date(config: object, values: Mapping[str, Any]) -> None:
     if not isinstance(block, dict):
         block = memory["pgvector"] = {}
     for key, value in values.items():
-        if value in ("", None) or (isinstance(value, str) and redact_dsn(value) != value):
+        if value in ("", None) or (key == "dsn" and has_password(str(value))):
             cast("dict[str, Any]", block).pop(key, None)
         else:
             block[key] = value
