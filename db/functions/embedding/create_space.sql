@@ -31,8 +31,9 @@ BEGIN
     INSERT INTO memvec.embedding_spaces
            (id, model, dim, query_prefix, document_prefix, min_similarity, entry_table, turn_table)
     OVERRIDING SYSTEM VALUE
-    VALUES (v_id, p_model, p_dim, coalesce(p_query_prefix, ''), coalesce(p_document_prefix, ''), p_min_similarity,
-            v_entry, v_turn);
+    -- What is no cosine is no floor; one is measured then.
+    VALUES (v_id, p_model, p_dim, coalesce(p_query_prefix, ''), coalesce(p_document_prefix, ''),
+            CASE WHEN p_min_similarity BETWEEN -1 AND 1 THEN p_min_similarity END, v_entry, v_turn);
 
     EXECUTE format(
         'CREATE TABLE memvec.%I (

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(20);
+SELECT plan(21);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -53,6 +53,14 @@ SELECT is_empty(
        WHERE format_type(a.atttypid, a.atttypmod) <> format('halfvec(%s)', s.dim)
            OR a.attstorage <> CASE WHEN s.dim <= 3400 THEN 'p' ELSE 'e' END $$,
     'its vectors have the width, and lie inline where a page can hold them'
+);
+
+SELECT memvec.add_embedding_space('add_embedding_space floor ' || f.floor, 8, p_min_similarity => f.floor)
+FROM (VALUES (-0.25::real), ('NaN'), ('-Infinity'), (1.5)) AS f (floor);
+RESET SESSION AUTHORIZATION;
+SELECT results_eq(
+    $$ SELECT model, min_similarity FROM memvec.embedding_spaces WHERE model LIKE 'add_embedding_space floor %' AND min_similarity IS NOT NULL $$,
+    $$ VALUES ('add_embedding_space floor -0.25', -0.25::real) $$, 'what is no cosine is no floor'
 );
 
 SELECT * FROM finish();
