@@ -6,10 +6,11 @@ PYTHON ?=
 VENV = .venv
 PY = $(VENV)/bin/python
 PIP_INSTALL = $(PY) -m pip --disable-pip-version-check --no-input install -qq
+HOST_PIP_INSTALL = build/host/bin/python -m pip --disable-pip-version-check --no-input install -qq
 ROLE = hermes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tap test-pg16 pytest migrate lint format bench docs docs-check clean
+.PHONY: help demo test tap test-pg16 pytest test-host migrate lint format bench docs docs-check clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed 's/:.*## /|/' | while IFS='|' read -r name what; do \
@@ -29,6 +30,12 @@ test-pg16: $(VENV)/.test build/pgtap/.ready ## the SQL tests on PostgreSQL 16, t
 pytest: $(VENV)/.test ## the Python tests (ARGS='-k name')
 	@mkdir -p build/results
 	@rm -f build/results/pytest.xml; $(PY) -m pytest --junitxml=build/results/pytest.xml $(ARGS) </dev/null
+
+test-host: $(VENV)/.test build/host/.ready ## the tests in the real hermes-agent, with a scripted model (ARGS='-k name')
+	@rm -rf build/wheel build/results/host.xml; mkdir -p build/results
+	@$(PY) -m pip --disable-pip-version-check --no-input wheel -qq --no-deps -w build/wheel . </dev/null
+	@$(HOST_PIP_INSTALL) --no-deps --force-reinstall build/wheel/*.whl </dev/null
+	@HERMES_PGSQL_TEST_HOST=build/host $(PY) -m pytest tests/host --junitxml=build/results/host.xml $(ARGS) </dev/null
 
 migrate: $(VENV)/.demo ## create or upgrade the schema: make migrate DSN=postgresql://… [ROLE=hermes]
 	@if [ -z "$$DSN" ]; then echo 'Which database? make migrate DSN=postgresql://admin@host/db [ROLE=hermes]' >&2; exit 2; fi
@@ -73,6 +80,12 @@ $(VENV)/.dev: $(VENV)/.test
 
 build/pgtap/.ready: tools/fetch_pgtap.sh
 	@sh tools/fetch_pgtap.sh build/pgtap </dev/null
+	@touch $@
+
+# The host brings some hundred packages of its own, none of which is ours to depend on.
+build/host/.ready: pyproject.toml tools/make_venv.sh
+	@sh tools/make_venv.sh build/host $(PYTHON)
+	@$(HOST_PIP_INSTALL) 'hermes-agent==0.19.0' 'aiohttp==3.14.1' pexpect . </dev/null
 	@touch $@
 
 # pgspot needs an older parser than the other linters: an environment of its own.

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from host_home import Home
 from model_server import ModelServer, says
 
-HOST = os.environ.get("HERMES_PGSQL_TEST_HOST")
+HOST = Path(named).resolve() if (named := os.environ.get("HERMES_PGSQL_TEST_HOST")) else None
 collect_ignore_glob = [] if HOST else ["test_*.py"]
 
 
@@ -38,7 +38,7 @@ def first_run(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> P
     """A home in which the host has run once: the first run of a home takes three times as long."""
     assert HOST
     path = tmp_path_factory.mktemp("first")
-    home = Home(path, Path(HOST) / "bin", "", "", model)
+    home = Home(path, HOST / "bin", "", "", model)
     home.configure()
     (path / "config.yaml").write_text(
         (path / "config.yaml").read_text().replace("provider: pgvector", "provider: ''")
@@ -56,7 +56,7 @@ def home(database: Any, model: ModelServer, first_run: Path, tmp_path: Path) -> 
     shutil.copytree(
         first_run, path, ignore=shutil.ignore_patterns("state.db*", "sessions", "logs", "*.lock", "*.pid")
     )
-    here = Home(path, Path(HOST) / "bin", database.runtime_dsn, database.admin_dsn, model)
+    here = Home(path, HOST / "bin", database.runtime_dsn, database.admin_dsn, model)
     here.configure()
     here.run("hermes-pgsql", "install")
     model.embed_status, model.embed_delay = 200, 0.0
