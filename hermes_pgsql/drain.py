@@ -47,7 +47,14 @@ __all__ = ["Drain", "DrainStatus"]
 
 BATCH: Final = 200  # operations
 BATCH_CHARS: Final = 4_000_000
-VECTOR_BATCH: Final = 64  # rows
+VECTOR_BATCH: Final = 128  # rows
+#: Rows for one request to an endpoint, and for the first attempt; requests of one batch run side by side.
+VECTOR_SLICE: Final = 16
+#: Batches of vectors grow while they take less than this, so that a question never waits long behind one.
+_QUICK_BATCH: Final = 0.25  # seconds
+#: While text is behind by more than a batch, vectors wait, but never longer than this.
+_TEXT_FIRST: Final = 2.0
+_TEXT_FIRST_POLL: Final = 0.05
 VECTOR_BATCH_CHARS: Final = 1_000_000
 IDLE: Final = 5.0  # seconds between looks for work that another process left
 _CLAIM_POLL: Final = 0.03
@@ -64,7 +71,7 @@ _CALL_TIMEOUT: Final = 45.0  # above the server's own limit for a statement
 EMBED_ATTEMPTS: Final = 8
 EMBED_RETRY: Final = 10.0  # doubles with each attempt
 LONE_TIMEOUTS: Final = 20
-_STOP_WAIT: Final = 1.0
+_STOP_WAIT: Final = 0.5
 
 # What a whole batch may fail with because of one operation in it: values, constraints, sizes, our own
 # refusals. Everything else (rights, missing functions, disk) would hit any operation, and sets none aside.
@@ -151,7 +158,7 @@ class _Home:
     redact: Callable[[str], str] | None = None
     revive: Callable[[], object] | None = None
     batch: int = BATCH
-    vector_batch: int = VECTOR_BATCH
+    vector_batch: int = VECTOR_SLICE
     lone_timeouts: tuple[str, int] = ("", 0)
 
     def model(self) -> str | None:
@@ -170,12 +177,12 @@ class _Worker:
         self._lock: threading.Lock = threading.Lock()
         self._event: threading.Event = threading.Event()
         self._thread: threading.Thread | None = None
-        self._stopping: bool = False
+        self.stopping: bool = False
 
     def wake(self) -> None:
         """Have the next round now; starts the thread if there is none."""
         self._event.set()
-        if not self.started() and not self._stopping:
+        if not self.started() and not self.stopping:
             with self._lock:
                 if not self.started():
                     self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -188,21 +195,21 @@ class _Worker:
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self, timeout: float) -> None:
-        self._stopping = True
+        self.stopping = True
         self._event.set()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
     def _run(self) -> None:
-        while not self._stopping:
+        while not self.stopping:
             self._event.clear()
             try:
                 pause = self._work()
             except Exception:
                 log.exception("The %s thread met an error it does not know.", self._name)
                 pause = FAILURE_CAP
-            if not self._stopping and pause > 0:
+            if not self.stopping and pause > 0:
                 self._event.wait(pause)
 
 
@@ -224,6 +231,8 @@ class Drain:
         self._outages: int = 0
         self._new_work: bool = False
         self._worked: bool = False
+        self._behind: bool = False
+        self._embedded_at: float = 0.0
         self._turn: int = 0
         self._vector_turn: int = 0
         self._text: _Worker = _Worker("hermes-pgsql-drain", self._text_round)
@@ -360,7 +369,7 @@ class Drain:
                 self._progress.wait(min(remaining, 0.05))
             if done():
                 return True
-            if self._outages > outages:
+            if self._outages > outages or self._text.stopping:
                 return False
 
     def _moved(self) -> None:
@@ -409,6 +418,7 @@ class Drain:
     def _carry(self, home: _Home) -> bool:
         """Send one batch; whether to look again at once. Raises what the database's failures are."""
         batch = home.outbox.take(home.batch, BATCH_CHARS)
+        self._behind = batch is not None and len(batch.operations) >= home.batch
         if batch is None:
             return False
         settled = self._apply(home, batch, batch.operations)
@@ -525,6 +535,7 @@ class Drain:
                 error,
             )
         self._database.fail(str(error), UNAVAILABLE_CAP if unreachable else None)
+        self._behind = False
         self._moved()
         if unreachable and home.revive is not None and monotonic() - self._revived_at > _REVIVE_EVERY:
             self._revived_at = monotonic()
@@ -561,6 +572,9 @@ class Drain:
         pause = max(self._vector_store.wait(), self._database.wait())
         if pause > 0:
             return pause
+        if self._behind and monotonic() - self._embedded_at < _TEXT_FIRST:
+            return _TEXT_FIRST_POLL
+        self._embedded_at = monotonic()
         self._vector_turn += 1
         pause = IDLE
         for home in _rotated(self._homes.values(), self._vector_turn):
@@ -596,7 +610,10 @@ class Drain:
         # Before embedding, where the width is known: a model without a space here need not work for nothing.
         if embedder.dim is not None and self._space(embedder, endpoint, embedder.dim, batch) is None:
             return
-        vectors = embedder.embed_documents([job.content for job in batch.jobs], home.embed_timeout)
+        began = monotonic()
+        vectors = _embed_side_by_side(embedder, [job.content for job in batch.jobs], home.embed_timeout)
+        if monotonic() - began < _QUICK_BATCH:
+            home.vector_batch = min(VECTOR_BATCH, home.vector_batch * 2)
         found = [
             (job, vector)
             for job, vector in zip(batch.jobs, vectors, strict=True)
@@ -657,15 +674,13 @@ class Drain:
     ) -> None:
         unavailable = [failure for _job, failure in failed if failure.unavailable]
         if unavailable:
-            if unavailable[0].kind == "timeout":
-                # So that a slow endpoint gets at least some done within its time.
-                home.vector_batch = max(1, home.vector_batch // 4)
+            # So that a slow endpoint gets at least some done within its time, and a dead one is asked little.
+            home.vector_batch = max(1, min(VECTOR_SLICE, home.vector_batch // 4))
             if some_worked:
                 endpoint.backoff.succeed()
             endpoint.backoff.fail(unavailable[0].reason)
         else:
             endpoint.backoff.succeed()
-            home.vector_batch = min(VECTOR_BATCH, home.vector_batch * 2)
         over: list[VectorJob] = []
         later: list[tuple[VectorJob, float]] = []
         for job, failure in failed:
@@ -718,8 +733,11 @@ class Drain:
     def stop(self, timeout: float = _STOP_WAIT) -> None:
         """End the threads, waiting at most ``timeout`` seconds; for the end of the process."""
         deadline = monotonic() + timeout
-        self._text.stop(max(0.0, deadline - monotonic()))
-        self._vectors.stop(max(0.0, deadline - monotonic()))
+        workers = (self._text, self._vectors)
+        for worker in workers:
+            worker.stopping = True
+        for worker in workers:
+            worker.stop(max(0.0, deadline - monotonic()))
 
     def after_fork_in_child(self) -> None:
         """Forget the parent's threads; new ones start with the first work here."""
@@ -742,6 +760,33 @@ def _is_about_values(error: HermesPgsqlError) -> bool:
 def _key(embedder: Embedder) -> str:
     """What makes two embedders the same: their vectors can stand for each other's."""
     return "\n".join((embedder.endpoint, embedder.model, embedder.query_prefix, embedder.document_prefix))
+
+
+def _embed_side_by_side(
+    embedder: Embedder, texts: Sequence[str], timeout: float
+) -> list[Embedding | EmbeddingFailure]:
+    """``embed_documents``, in several calls at the same time when there are many texts."""
+    slices = [texts[start : start + VECTOR_SLICE] for start in range(0, len(texts), VECTOR_SLICE)]
+    if len(slices) == 1:
+        return embedder.embed_documents(texts, timeout)
+    results: dict[int, list[Embedding | EmbeddingFailure]] = {}
+
+    def embed(number: int) -> None:
+        results[number] = embedder.embed_documents(slices[number], timeout)
+
+    helpers = [
+        threading.Thread(target=embed, args=(number,), name="hermes-pgsql-embed", daemon=True)
+        for number in range(1, len(slices))
+    ]
+    for helper in helpers:
+        helper.start()
+    embed(0)
+    for helper in helpers:
+        helper.join()
+    lost = EmbeddingFailure("the embedder ended without an answer", unavailable=True)
+    return [
+        vector for number, part in enumerate(slices) for vector in results.get(number, [lost] * len(part))
+    ]
 
 
 def _rotated(homes: Iterable[_Home], turn: int) -> list[_Home]:

@@ -340,6 +340,14 @@ def test_entries_that_have_their_vector_are_not_asked_for_again(outbox: Outbox) 
     assert sorted(job.content for job in again.jobs) == ["a", "b"]
 
 
+def test_outstanding_vectors_can_be_given_up(outbox: Outbox) -> None:
+    put_turn(outbox, "x", "s", "one")
+    batch = batch_of(outbox)
+    outbox.settle(batch, batch.operations, [VectorJob("turn", row, b"h", "t", "x", None) for row in (1, 2)])
+    assert outbox.drop_vectors() == 2
+    assert outbox.counts() == module.Counts(0, 0, 0)
+
+
 # -- poison --
 
 
