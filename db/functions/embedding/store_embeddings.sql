@@ -22,6 +22,7 @@ DECLARE
     v_row record;
     v_hash bytea;
     v_theme text;
+    v_person uuid;
     -- Who embeds for everybody sees every text anyway.
     v_everybody boolean := pg_has_role(session_user, 'memvec_embedder', 'MEMBER') OR pg_has_role(session_user, 'memvec_admin', 'MEMBER');
 BEGIN
@@ -37,17 +38,20 @@ BEGIN
     LOOP
         v_hash := NULL;
         IF v_row.kind = 'entry' THEN
-            SELECT memvec.vector_hash(m.content_hash, m.person_key), m.agent_identity INTO v_hash, v_theme
+            SELECT memvec.vector_hash(m.content_hash, m.person_key), m.agent_identity, m.person_key INTO v_hash, v_theme, v_person
               FROM memvec.memory_entries AS m
              WHERE m.id = v_row.id AND m.embed
                FOR KEY SHARE;
         ELSIF v_row.kind = 'turn' THEN
-            SELECT memvec.vector_hash(c.content_hash, c.person_key), c.agent_identity INTO v_hash, v_theme
+            SELECT memvec.vector_hash(c.content_hash, c.person_key), c.agent_identity, c.person_key INTO v_hash, v_theme, v_person
               FROM memvec.conversations AS c
              WHERE c.id = v_row.id AND c.embed
                FOR KEY SHARE;
         END IF;
-        IF v_hash IS NULL OR NOT (v_everybody OR memvec.may_act_as(v_theme)) THEN
+        -- A sink's row of nobody is not in anybody's scope, not even in its own.
+        IF v_hash IS NULL
+            OR NOT (v_everybody
+                    OR memvec.may_act_as(v_theme) AND memvec.in_scope(v_theme, v_person, v_theme, v_person, false, NULL)) THEN
             gone := gone + 1;
         ELSIF v_hash IS DISTINCT FROM v_row.content_hash THEN
             changed := changed + 1;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(28);
+SELECT plan(29);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -98,6 +98,15 @@ SELECT is(pg_temp.store('entry', 7, memvec_tests.vec(7)), '{1,0,0,0}', 'a person
 SELECT is(
     pg_temp.store('entry', 7, memvec_tests.vec(7), sha256('private')), '{0,1,0,0}', 'and does not confirm a guess of its text'
 );
+RESET SESSION AUTHORIZATION;
+WITH nobody AS (
+    INSERT INTO memvec.memory_entries (agent_identity, target, content, content_hash, search, search_version)
+    VALUES ('whatsapp-dm', 'memory', 'imported', sha256('imported'), '', 1)
+    RETURNING id, content_hash
+)
+INSERT INTO written SELECT 'entry', 8, n.id, n.content_hash FROM nobody AS n;
+SELECT memvec_tests.act_as('hermes');
+SELECT is(pg_temp.store('entry', 8, memvec_tests.vec(8)), '{0,0,1,0}', 'a sink''s row of nobody is nobody''s to fill');
 RESET SESSION AUTHORIZATION;
 SELECT memvec_tests.act_as('tap_admin');
 SELECT memvec.bind_role('tap_bound', 'store_embeddings bound', true);
