@@ -105,6 +105,8 @@ class Link:
         self._calls = 0
         self._last_turns: OrderedDict[str, str] = OrderedDict()
         self._registered: set[str] = set()
+        # Targets whose file was queued by this process and may not have been read yet.
+        self.marked_files: dict[str, bool] = {}
         self._attach()
 
     @classmethod

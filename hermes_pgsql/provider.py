@@ -457,8 +457,11 @@ class PgvectorProvider(_Base):
                 self._write(link, target, entry, told)
         # A file that waits to be read goes behind this write, so that it finds the entry in its theme. It is
         # not queued here if it does not: of several writes of one call, each comes with a call of this hook.
-        if link.outbox.file_waits(self._memory_file(link, target)):
-            self._put_file(link, target)
+        if link.marked_files.get(target):
+            waits = link.outbox.file_waits(self._memory_file(link, target))
+            link.marked_files[target] = waits
+            if waits:
+                self._put_file(link, target)
 
     def _write(
         self,
@@ -513,6 +516,7 @@ class PgvectorProvider(_Base):
     def _put_file(self, link: Link, target: str) -> None:
         path = self._memory_file(link, target)
         link.outbox.put_file(self._profile, target, path, self._source(), link.settings.governance())
+        link.marked_files[target] = True
 
     def _memory_file(self, link: Link, target: str) -> Path:
         from hermes_pgsql.host.home import memory_file
