@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 from host_home import Home, wait_for
 from model_server import ModelServer, calls, says
 
@@ -199,3 +201,57 @@ def test_database_down_at_start_loses_nothing(home: Home, model: ModelServer) ->
     home.ask("Hi")
     assert [text for _theme, _target, text in home.entries()] == ["Written while the database was away."]
     assert len(home.turns()) == 2
+
+
+def test_a_note_of_the_background_review_arrives(home: Home, model: ModelServer) -> None:
+    """The host reviews a conversation in a copy of the agent that has no memory provider."""
+    home.configure("", None)
+    config = home.path / "config.yaml"
+    config.write_text(config.read_text().replace("memory:\n", "memory:\n  nudge_interval: 1\n"))
+    model.script(
+        says("The lighthouse keeper was born on the island in the year of the storm."),
+        calls(
+            "memory", action="add", target="memory", content="Found in review: the keeper is from the island."
+        ),
+        says("Reviewed."),
+    )
+    home.interactive("Where was the lighthouse keeper of the old story born, do you know?")
+    assert "Found in review" in home.note()
+    model.script(says("Hello."))
+    home.ask("Hello")
+    assert [text for _theme, _target, text in home.entries()] == [
+        "Found in review: the keeper is from the island."
+    ]
+
+
+def test_going_back_to_an_earlier_session(home: Home, model: ModelServer) -> None:
+    first = "The first session is about the tall ships in the harbour of the town."
+    second = "The second session is about the small boats on the river of the town."
+    third = "And again about the tall ships: how many masts do they have in all?"
+    replies = [f"A long enough reply number {number} about the ships and the boats." for number in range(3)]
+    model.script(says(replies[0]))
+    home.chat(first)
+    ((earlier, *_),) = {turn[:1] for turn in home.turns()}
+    model.script(says(replies[1]), says(replies[2]))
+    home.interactive(second, f"/resume {earlier}", third)
+    by_session: dict[str, list[str]] = {}
+    for session, _role, text in home.turns():
+        by_session.setdefault(session, []).append(text)
+    assert list(by_session.values()) == [[first, replies[0], third, replies[2]], [second, replies[1]]]
+
+
+def test_setup_without_a_terminal_changes_nothing(home: Home) -> None:
+    before = (home.path / "config.yaml").read_text()
+    said = home.run("hermes", "memory", "setup", "pgvector").stdout
+    assert "Nothing was changed" in said
+    assert (home.path / "config.yaml").read_text() == before
+
+
+def test_a_backup_has_the_home_and_no_complaint(home: Home, model: ModelServer) -> None:
+    model.script(says(ANSWER))
+    home.ask(QUESTION)
+    done = home.run("hermes", "backup", "-o", str(home.path.parent / "backup.zip"))
+    assert "pgvector" not in done.stderr
+
+    names = zipfile.ZipFile(home.path.parent / "backup.zip").namelist()
+    assert any(name.endswith("hermes-pgsql/source.json") for name in names)
