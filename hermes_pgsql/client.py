@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any, Final, LiteralString, TypeVar, cast
@@ -66,8 +66,9 @@ class Memvec:
     """Calls the functions of schema ``memvec`` in the database of ``dsn``. Safe to share between threads.
 
     ``governance`` are this host's own rules (``Settings.governance()``); they may only narrow the database's.
-    ``timeout`` is the longest time in seconds a call may take, waiting for a connection included; without one
-    the server's own limits hold. Opens nothing: the first call connects.
+    ``timeout`` is the longest time in seconds a call may take, waiting for a connection included (up to two
+    seconds more when the server does not even answer a request to stop); without one the server's own limits
+    hold. Opens nothing: the first call connects.
     """
 
     def __init__(self, dsn: str, governance: Json | None = None, *, timeout: float | None = None) -> None:
@@ -661,14 +662,18 @@ class Memvec:
         return self._rows(record, query, arguments, _Deadline(self._timeout))
 
     def _scalar(self, query: LiteralString, arguments: Arguments) -> object:
+        deadline = _Deadline(self._timeout)
         try:
-            return self._scalar_once(query, arguments)
+            return self._value(query, arguments, deadline)
         except DeliveryUnknown:
             with _dropped_again():
-                return self._scalar_once(query, arguments)
+                return self._value(query, arguments, deadline)
 
     def _scalar_once(self, query: LiteralString, arguments: Arguments) -> object:
-        with self._connected(_Deadline(self._timeout)) as conn:
+        return self._value(query, arguments, _Deadline(self._timeout))
+
+    def _value(self, query: LiteralString, arguments: Arguments, deadline: _Deadline) -> object:
+        with self._connected(deadline) as conn:
             row = conn.execute(query, arguments).fetchone()
             return row[0] if row else None
 
@@ -701,18 +706,28 @@ class _Deadline:
 
     @contextmanager
     def cancels(self, conn: psycopg.Connection[Any]) -> Generator[None]:
-        """Has the server stop what ``conn`` runs in the block when the time is over."""
+        """Ends what ``conn`` runs in the block when the time is over: on the server, else from this side."""
         if self._end is None:
             yield
             return
         running = threading.Lock()
-        over = False
+        ended = threading.Event()
 
         def cancel() -> None:
+            patience = _CANCEL_WAIT
             # Under the lock, so that the connection is in nobody else's hands before the request is sent.
-            with running, suppress(psycopg.Error):
-                if not over:
+            with running:
+                if ended.is_set():
+                    return
+                try:
                     conn.cancel_safe(timeout=_CANCEL_WAIT)
+                except psycopg.Error:
+                    patience = 0.0
+            if ended.wait(patience):
+                return
+            with running:
+                if not ended.is_set():
+                    pool.hang_up(conn)
 
         timer = threading.Timer(max(0.0, self._end - monotonic()), cancel)
         timer.daemon = True
@@ -721,7 +736,7 @@ class _Deadline:
             yield
         finally:
             with running:
-                over = True
+                ended.set()
             timer.cancel()
 
 

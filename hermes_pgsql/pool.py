@@ -2,9 +2,9 @@
 
 Hosts make a provider per request and never shut one down, so nobody owns a connection: callers say
 ``with connection(dsn) as conn`` and the pool of that DSN is found or made. It keeps no connection when idle,
-checks one before handing it out, fails at once with the reason when the database cannot be reached, is made
-anew in a forked child (which leaves the parent's sockets alone), and asks nothing of a session that a
-transaction pooler such as PgBouncer would not keep.
+checks one before handing it out (never longer than the caller waits), fails at once with the reason when the
+database cannot be reached, is made anew in a forked child (which leaves the parent's sockets alone), and asks
+nothing of a session that a transaction pooler such as PgBouncer would not keep.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import socket
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final, cast
@@ -27,7 +28,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequest
 
 from hermes_pgsql.errors import ConfigError, DatabaseUnavailable, translate
 
-__all__ = ["close_all", "connection", "get_pool"]
+__all__ = ["close_all", "connection", "get_pool", "hang_up"]
 
 MAX_SIZE: Final = 4
 MAX_IDLE: Final = 30.0
@@ -45,7 +46,6 @@ _Pool = ConnectionPool[_Connection]
 _DEFAULTS: Final[dict[str, str | int]] = {
     "application_name": _POOL_NAME,
     "connect_timeout": CONNECT_TIMEOUT,
-    "client_encoding": "UTF8",
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
@@ -74,6 +74,7 @@ class _Shared:
         return self.failure if self.failed_at >= moment else None
 
 
+_caller = threading.local()  # `deadline`: until when the thread waits for a connection
 _lock = threading.Lock()
 _pools: dict[str, _Shared] = {}
 _pid = os.getpid()
@@ -107,6 +108,16 @@ def connection(dsn: str, wait: float = WAIT) -> Generator[_Connection]:
         shared.pool.putconn(conn)
 
 
+def hang_up(conn: psycopg.Connection[Any]) -> None:
+    """Break ``conn`` from this side: whoever waits for its server gets an error now. For any thread.
+
+    A server that is frozen, or whose disk is, keeps the connection alive and answers nothing, not even a
+    request to cancel.
+    """
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(conn.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
+
+
 def close_all(timeout: float = 2.0) -> None:
     """Close every pool of this process, each within ``timeout`` seconds; later calls make new ones."""
     with _lock:
@@ -129,6 +140,7 @@ def _shared(dsn: str) -> _Shared:
 def _checkout(shared: _Shared, wait: float) -> _Connection:
     started = monotonic()
     deadline = started + max(wait, 0.0)
+    _caller.deadline = deadline
     while True:
         remaining = deadline - monotonic()
         try:
@@ -148,21 +160,37 @@ def _checkout(shared: _Shared, wait: float) -> _Connection:
             raise translate(error) from None
 
 
+def _check(conn: _Connection) -> None:
+    """See that the server of an idle connection still answers, before the caller's wait is over."""
+    patience: float = getattr(_caller, "deadline", monotonic() + WAIT) - monotonic()
+    timer = threading.Timer(max(patience, _SLICE), hang_up, (conn,))
+    timer.daemon = True
+    timer.start()
+    try:
+        ConnectionPool.check_connection(conn)
+    finally:
+        timer.cancel()
+
+
 def _too_long(shared: _Shared, wait: float) -> DatabaseUnavailable:
+    waited = f"{wait:.1f}".removesuffix(".0")
     if shared.lent:
         return DatabaseUnavailable(
-            f"All connections to the database stayed in use for {wait:g} seconds.", hint="Try again."
+            f"All connections to the database stayed in use for {waited} seconds.", hint="Try again."
         )
     return DatabaseUnavailable(
-        f"The database cannot be reached: no answer within {wait:g} seconds.",
+        f"The database cannot be reached: no answer within {waited} seconds.",
         hint="Check that the database runs and that the dsn is right.",
     )
 
 
 def _make(dsn: str) -> _Shared:
     try:
+        # Behind a NUL, libpq would read nothing; half a surrogate pair it cannot be given.
+        if "\0" in dsn:
+            raise ValueError
         given = conninfo_to_dict(dsn)
-    except psycopg.Error:
+    except (psycopg.Error, ValueError):
         # Not the driver's text: it quotes what it could not read, which may be the password.
         raise ConfigError(
             "The dsn is not a valid connection string.",
@@ -188,6 +216,8 @@ def _make(dsn: str) -> _Shared:
         connection_class=cast("type[_Connection]", Reporting),
         kwargs={
             **{key: value for key, value in _DEFAULTS.items() if key not in given},
+            # Whatever the DSN says: no other encoding can hold all that people write.
+            "client_encoding": "UTF8",
             "autocommit": True,
             "prepare_threshold": None,
         },
@@ -198,7 +228,7 @@ def _make(dsn: str) -> _Shared:
         # Give up after one failed attempt and its repetition; the next caller starts a new one.
         reconnect_timeout=0.5,
         num_workers=2,
-        check=ConnectionPool.check_connection,
+        check=_check,
         configure=_register_vectors,
         name=_POOL_NAME,
         open=True,

@@ -6,6 +6,7 @@ import gc
 import logging
 import multiprocessing
 import os
+import signal
 import threading
 import time
 import weakref
@@ -115,9 +116,11 @@ def test_a_transaction_pooler_would_notice_nothing(empty_database: Database) -> 
 
 
 def test_what_the_dsn_says_wins(empty_database: Database) -> None:
-    dsn = make_conninfo(empty_database.admin_dsn, application_name="mine")
+    dsn = make_conninfo(empty_database.admin_dsn, application_name="mine", client_encoding="LATIN1")
     with pool.connection(dsn) as connection:
         assert connection.execute("SHOW application_name").fetchone() == ("mine",)
+        # But for the encoding: another one could not carry every text.
+        assert connection.execute("SELECT %s", ["上海 🎉"]).fetchone() == ("上海 🎉",)
 
 
 @pytest.mark.parametrize("schema", ["public", "Other Schema"])
@@ -205,6 +208,43 @@ def test_a_server_that_never_answers_costs_the_wait_and_no_more() -> None:
     assert "no answer within 0.5 seconds" in caught.value.message
 
 
+def test_a_frozen_server_is_waited_for_no_longer_than_asked(empty_database: Database) -> None:
+    # One whose disk hangs, say: the connection lives, and nothing is answered.
+    dsn = empty_database.admin_dsn
+    with pool.connection(dsn) as connection:
+        pid = connection.info.backend_pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(DatabaseUnavailable), pool.connection(dsn, 0.3):
+            pass
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert answer(dsn) == 42
+
+
+def test_a_server_that_freezes_during_a_call_ends_it(empty_database: Database) -> None:
+    dsn = empty_database.admin_dsn
+    memvec = Memvec(dsn, timeout=1.0)
+    with psycopg.connect(dsn) as other:
+        with pool.connection(dsn) as connection:
+            pid = connection.info.backend_pid
+        other.execute("CREATE SCHEMA memvec")
+        other.execute(
+            "CREATE FUNCTION memvec.schema_version() RETURNS integer BEGIN ATOMIC"
+            " SELECT 7 FROM pg_sleep(600); END"
+        )
+        other.commit()
+        freeze = threading.Timer(0.2, os.kill, (pid, signal.SIGSTOP))
+        freeze.start()
+        try:
+            with pytest.raises(DatabaseUnavailable):
+                memvec.schema_version()
+        finally:
+            freeze.join()
+            os.kill(pid, signal.SIGCONT)
+    assert answer(dsn) == 42
+
+
 def test_a_database_that_comes_up_later_is_found_without_a_restart(empty_database: Database) -> None:
     name = f"{empty_database.name}_later"
     dsn = empty_database.server.dsn(name)
@@ -228,7 +268,14 @@ def test_waiting_for_a_busy_pool_ends(empty_database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    "dsn", [f"password={SECRET} nonsense", f"postgresql://u:{SECRET}@[h/db", f"x={SECRET}"]
+    "dsn",
+    [
+        f"password={SECRET} nonsense",
+        f"postgresql://u:{SECRET}@[h/db",
+        f"x={SECRET}",
+        f"password={SECRET}\0",
+        f"password={SECRET}\ud800",
+    ],
 )
 def test_an_unreadable_dsn_is_not_repeated(dsn: str) -> None:
     with pytest.raises(ConfigError) as caught:
