@@ -415,6 +415,16 @@ def test_lost_passwords_are_replaced(running: EmbeddedServer) -> None:
     assert query(running.admin_dsn, "SELECT 1") == 1
 
 
+def test_permissions_that_were_opened_are_closed_again(running: EmbeddedServer) -> None:
+    passfile = Path(str(conninfo_to_dict(running.runtime_dsn)["passfile"]))
+    embedded.down(running.root)
+    passfile.chmod(0o644)
+    running.data_dir.chmod(0o755)
+    assert query(embedded.up(running.root).runtime_dsn, "SELECT 1") == 1
+    assert stat.S_IMODE(passfile.stat().st_mode) == 0o600
+    assert stat.S_IMODE(running.data_dir.stat().st_mode) == 0o700
+
+
 def test_a_wrong_password_file_is_explained(running: EmbeddedServer) -> None:
     passfile = Path(str(conninfo_to_dict(running.admin_dsn)["passfile"]))
     right = passfile.read_text()

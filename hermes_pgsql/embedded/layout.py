@@ -124,6 +124,18 @@ class Layout:
         ensure_folder(self.binaries_dir, uid=us, gid=-1, mode=0o755 if account.separate else 0o700)
         ensure_folder(self.socket_dir, uid=us, gid=theirs, mode=0o770 if account.separate else 0o700)
         ensure_folder(self.log_dir, uid=account.uid, gid=theirs, mode=0o700)
+        self._close_again(account)
+
+    def _close_again(self, account: Account) -> None:
+        """Take back permissions that a chmod -R or a restored backup gave: with them nothing here works.
+
+        PostgreSQL refuses a data folder that others can open, and libpq a password file that they can read.
+        """
+        if self.data_dir.is_dir() and not self.data_dir.is_symlink():
+            ensure_folder(self.data_dir, uid=account.uid, gid=-1, mode=0o700)
+        for password in self.secrets_dir.glob("*.pgpass"):
+            if stat.S_IMODE(password.lstat().st_mode) != 0o600 and not password.is_symlink():
+                password.chmod(0o600)
 
     def remove_outside_folder(self) -> None:
         """Remove the socket folder when it is not below `root`, where nobody would look for it."""
