@@ -59,26 +59,24 @@ class Breaker:
         self._longest = longest
         self._failures = 0
         self._until = 0.0
-        self._lock = threading.Lock()
+
+    # Without a lock: two callers at the same moment are one attempt too many, a lock over a fork a deadlock.
 
     def allows(self) -> bool:
-        with self._lock:
-            if self._failures < self._threshold:
-                return True
-            if monotonic() < self._until:
-                return False
-            self._until = monotonic() + self._length()
+        if self._failures < self._threshold:
             return True
+        if monotonic() < self._until:
+            return False
+        self._until = monotonic() + self._length()
+        return True
 
     def succeeded(self) -> None:
-        with self._lock:
-            self._failures = 0
+        self._failures = 0
 
     def failed(self, at_least: float | None = None) -> None:
         """Count a failure. ``at_least``: the pause in seconds that was asked for."""
-        with self._lock:
-            self._failures += 1
-            self._until = monotonic() + max(self._length(), at_least or 0.0)
+        self._failures += 1
+        self._until = monotonic() + max(self._length(), at_least or 0.0)
 
     def _length(self) -> float:
         return min(self._longest, self._pause * 2.0 ** min(10, max(0, self._failures - self._threshold)))
@@ -103,6 +101,7 @@ class Link:
         self._database_breaker = Breaker(2, 5.0, 10.0)
         self._spaces: dict[int, tuple[int | None, float]] = {}
         self._calls = 0
+        self._forked = False  # in a child whose parent's server was still starting
         self._last_turns: OrderedDict[str, str] = OrderedDict()
         self._registered: set[str] = set()
         # Targets whose file was queued by this process and may not have been read yet.
@@ -171,7 +170,10 @@ class Link:
 
     def flush(self, timeout: float) -> bool:
         """Wait until the text of everything written is in the database; False when it is not in time."""
-        return self._drain.flush(timeout, self.outbox) if self._drain is not None else False
+        ends = monotonic() + timeout
+        if self._drain is None and self.problem is None:
+            self._opened.wait(timeout)
+        return self._drain is not None and self._drain.flush(max(0.0, ends - monotonic()), self.outbox)
 
     def register(self, identity: str) -> None:
         """Have the theme known to the database, once per process."""
@@ -188,6 +190,9 @@ class Link:
         Raises the errors of ``Memvec``, and ``DatabaseUnavailable`` when there was no answer in time.
         """
         ends = monotonic() + seconds
+        if self._forked:
+            self._forked = False
+            self._attach()
         # The first question may come while an embedded server starts.
         if self._memvec is None and not (self.problem is None and self._opened.wait(max(0.0, seconds - 0.5))):
             raise DatabaseUnavailable(self.problem or "The database is still being started.")
@@ -297,8 +302,7 @@ class Link:
         """For a forked child: nobody there will release what other threads of the parent held."""
         self._lock = threading.Lock()
         self._calls = 0
-        if self._memvec is None and self.problem is None:
-            self._attach()
+        self._forked = self._memvec is None
 
 
 class _TooSlow(Exception):  # noqa: N818

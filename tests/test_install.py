@@ -222,6 +222,19 @@ def test_saving_keeps_comments_order_and_keys_nobody_knows(tmp_path: Path) -> No
     assert [entry.name for entry in tmp_path.iterdir()] == ["config.yaml"]
 
 
+def test_a_form_that_sends_back_what_it_showed_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "memory:\n  pgvector:\n    allowed_themes: [a, b]\n    identity_aliases: {x: y}\n    ttl_days: 3\n"
+    )
+    before = path.read_text()
+    shown = {key: str(value) for key, value in yaml.safe_load(before)["memory"]["pgvector"].items()}
+    save_settings(tmp_path, shown)
+    assert yaml.safe_load(path.read_text()) == yaml.safe_load(before)
+    save_settings(tmp_path, {"allowed_themes": "c, d"})
+    assert load_settings(tmp_path, {}).allowed_themes == ("c", "d")
+
+
 def test_saving_unsets_what_was_emptied(tmp_path: Path) -> None:
     save_settings(tmp_path, {"embed_url": "http://x:1", "prefetch_limit": 3})
     save_settings(tmp_path, {"embed_url": "  "})

@@ -254,7 +254,8 @@ def test_words_answer_when_the_endpoint_is_slow_and_it_is_left_alone_after_that(
     try:
         for _ in range(5):
             assert "02:00 UTC" in provider.prefetch(QUESTION)
-        assert len(asked) == 2
+        questions = [body for body in asked if QUESTION in str(body)]
+        assert len(questions) == 2
         assert "02:00 UTC" in provider.handle_tool_call("recall_memory", {"query": "backup window"})
     finally:
         model.answer_embeddings = original  # type: ignore[method-assign]

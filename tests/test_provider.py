@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -629,6 +630,24 @@ def test_a_forked_child_reads_and_writes_and_leaves_the_parent_alone(home: HomeU
     provider.on_memory_write("add", "memory", "written by the parent after the fork")
     settle(provider)
     assert len(home.entries()) == 3
+
+
+def test_an_embedded_server_starts_behind_the_first_session(
+    home: HomeUnderTest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hermes_pgsql import embedded
+
+    root = tempfile.mkdtemp(prefix="hp")  # short: a socket's path is limited
+    monkeypatch.setenv("HERMES_PGSQL_EMBEDDED_DIR", root)
+    home.configure(dsn="embedded")
+    try:
+        provider = home.provider("s1")
+        provider.on_memory_write("add", "memory", "written before there was a server")
+        settle(provider, 60.0)
+        assert "before there was" in provider.handle_tool_call("recall_memory", {"query": "server"})
+    finally:
+        embedded.down()
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def test_many_providers_share_connections_and_threads(home: HomeUnderTest) -> None:

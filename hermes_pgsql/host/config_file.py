@@ -42,6 +42,8 @@ def save_settings(home: Path, values: Mapping[str, Any]) -> None:
     def merge(document: _Block) -> None:
         block = _section(document, *_BLOCK)
         for key, value in changes.items():
+            if key in block and values.get(key) == str(_plain(block[key])):
+                continue  # a form shows a list as text, and sends the text back
             if value is None:
                 block.pop(key, None)
             else:
@@ -115,6 +117,12 @@ def _typed(key: str, value: Any) -> Any:
         with suppress(ValueError):
             return int(text) if _NUMBERS[key] == "integer" else float(text)
     return text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    return list(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
 def _change(home: Path, change: Any) -> None:
