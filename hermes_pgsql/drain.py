@@ -71,6 +71,7 @@ _CALL_TIMEOUT: Final = 45.0  # above the server's own limit for a statement
 EMBED_ATTEMPTS: Final = 8
 EMBED_RETRY: Final = 10.0  # doubles with each attempt
 LONE_TIMEOUTS: Final = 20
+_GIVE_WAY: Final = 0.0003
 _STOP_WAIT: Final = 0.5
 
 # What a whole batch may fail with because of one operation in it: values, constraints, sizes, our own
@@ -421,6 +422,7 @@ class Drain:
         self._behind = batch is not None and len(batch.operations) >= home.batch
         if batch is None:
             return False
+        _give_way()
         settled = self._apply(home, batch, batch.operations)
         home.batch = min(BATCH, home.batch * 2)
         self._database_works()
@@ -443,6 +445,7 @@ class Drain:
             self._set_aside(home, batch, skipped, refused)
         if not ready:
             return True
+        _give_way()
         try:
             results = self._memvec().apply_ops([request for _operation, request in ready])
         except HermesPgsqlError as error:
@@ -481,7 +484,9 @@ class Drain:
                 postponed = result.message or "The database could not do an operation now."
             else:
                 refused.append(Refusal(operation, result.error_code or "", result.message or ""))
+        _give_way()
         noted = home.outbox.settle(batch, done, vectors, refused, home.model())
+        _give_way()
         if noted:
             self._tally.sent += len(done)
             self._count_poison(refused)
@@ -747,6 +752,11 @@ class Drain:
         self._tally = _Tally()
         self._database.succeed()
         self._vector_store.succeed()
+
+
+def _give_way() -> None:
+    """Let the host's threads in: between stretches of work here that keep the interpreter to themselves."""
+    time.sleep(_GIVE_WAY)
 
 
 def _is_about_values(error: HermesPgsqlError) -> bool:
