@@ -85,11 +85,15 @@ BEGIN
             agent_identity := memvec.bounded_name(v_key);
         END IF;
     END IF;
-    person_key := memvec.person_key(v_person_of, kind);
+    -- Locks are named after persons, and everybody sees locks: who could name a person could watch them write.
+    IF kind IN ('direct', 'group')
+        AND (memvec.may_act_as(agent_identity) OR pg_has_role(session_user, 'memvec_admin', 'MEMBER')) THEN
+        person_key := memvec.person_key(v_person_of, kind);
+    END IF;
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.canonical_identity IS
-'Returns the theme that a raw session key stands for: agent_identity, person_key (a keyed hash, only in whatsapp-dm and external-group), kind (default, theme, direct, group, bench) and reason. p_aliases (an object raw -> theme), p_allowed (empty = every theme) and p_bench_mode (bucket or reject) replace the fleet''s settings where they are not NULL. Order: clean, alias (one hop), direct message, group, benchmark, allow-list; unknown chat types count as groups.';
+'Returns the theme that a raw session key stands for: agent_identity, person_key (a keyed hash, only in whatsapp-dm and external-group, and only for a login role that may act as them), kind (default, theme, direct, group, bench) and reason. p_aliases (an object raw -> theme), p_allowed (empty = every theme) and p_bench_mode (bucket or reject) replace the fleet''s settings where they are not NULL. Order: clean, alias (one hop), direct message, group, benchmark, allow-list; unknown chat types count as groups.';
 REVOKE ALL ON FUNCTION memvec.canonical_identity FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.canonical_identity TO memvec_runtime, memvec_reader, memvec_admin;

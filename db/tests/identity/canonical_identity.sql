@@ -1,7 +1,7 @@
 -- The pairs (raw session key, theme) that every release must keep, one test each, and what they cannot show: who is the same
 -- person, what a long name becomes, and that no phone number or e-mail address is ever a theme's name.
 BEGIN;
-SELECT plan(218);
+SELECT plan(221);
 
 -- The contract
 
@@ -454,6 +454,28 @@ SELECT is(
     (memvec.canonical_identity('ci-old', '{}', ARRAY[]::text [], 'bucket')).agent_identity, 'ci-old',
     'arguments that are not NULL stand in for the settings'
 );
+
+-- Whom a login may not act as, it cannot name either
+
+RESET SESSION AUTHORIZATION;
+CREATE TEMP TABLE named AS SELECT person_key FROM memvec.canonical_identity('sms:+15550100123');
+GRANT SELECT ON named TO PUBLIC;
+SELECT memvec_tests.act_as('tap_admin');
+SELECT memvec.set_setting('allowed_themes', '');
+SELECT memvec.bind_role('tap_bound', 'ci-bound');
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_bound');
+SELECT results_eq(
+    $$ SELECT agent_identity, person_key FROM memvec.canonical_identity('sms:+15550100123') $$,
+    $$ VALUES ('whatsapp-dm', NULL::uuid) $$, 'a role bound to a theme is told the sink, not the person'
+);
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_admin');
+SELECT is((memvec.canonical_identity('sms:+15550100123')).person_key, n.person_key, 'an administrator is') FROM named AS n;
+SELECT memvec.bind_role('tap_bound', 'whatsapp-dm');
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_bound');
+SELECT is((memvec.canonical_identity('sms:+15550100123')).person_key, n.person_key, 'so is a role bound to the sink') FROM named AS n;
 
 SELECT * FROM finish();
 ROLLBACK;
