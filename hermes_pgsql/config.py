@@ -46,6 +46,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "HERMES_PGSQL_EMBED_API_KEY_ENV": "embed_api_key_env",
 }
 _DSN_KEYS: Final = ("dsn", "admin_dsn")
+_NEVER_SHOWN: Final = (*_DSN_KEYS, "embed_api_key_env")
 _SECTIONS: Final = ("memory", "plugins")
 _NAME: Final = "pgvector"
 
@@ -97,6 +98,14 @@ def _url(value: object) -> object:
     if not usable or any(ch.isspace() for ch in url):
         raise _refuse("an http:// or https:// address")
     return url.rstrip("/")
+
+
+def _variable(value: object) -> object:
+    # The likely mistake is the key itself, and most keys hold a sign that no name does.
+    name = _text(value)
+    if isinstance(name, str) and name and not name.replace("_", "a").isalnum():
+        raise _refuse("the name of an environment variable")
+    return name
 
 
 def _json_or(text: str, opening: str) -> object | None:
@@ -171,6 +180,7 @@ def _alias_pairs(text: str) -> dict[str, str]:
 
 
 Text = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+VariableName = Annotated[str, BeforeValidator(_variable), Field(min_length=1)]
 Switch = Annotated[bool, BeforeValidator(_text)]
 Prefix = Annotated[str, BeforeValidator(_prefix)]
 Url = Annotated[str, BeforeValidator(_url)]
@@ -199,7 +209,7 @@ class Settings(BaseModel):
         None,
         description="Width of the model's vectors. Unset: 768 for nomic-embed-text, else that of a reply.",
     )
-    embed_api_key_env: Text | None = Field(
+    embed_api_key_env: VariableName | None = Field(
         None, description="Name (not value) of the environment variable that holds the service's API key."
     )
     embed_protocol: Annotated[Literal["auto", "openai", "ollama"], BeforeValidator(_choice)] = Field(
@@ -298,7 +308,10 @@ class Settings(BaseModel):
 def hermes_home(environ: Mapping[str, str] | None = None) -> Path:
     """The host's home folder: ``$HERMES_HOME``, else ``~/.hermes``."""
     configured = (os.environ if environ is None else environ).get("HERMES_HOME", "").strip()
-    return Path(configured).expanduser() if configured else Path.home() / ".hermes"
+    try:
+        return Path(configured or "~/.hermes").expanduser()
+    except RuntimeError:  # no such user, or one without a home
+        return Path(configured or ".hermes")
 
 
 def load_settings(home: Path | str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -388,7 +401,7 @@ def _usable(key: str, raw: object) -> tuple[object, str | None]:
 
 
 def _warning(key: str, raw: object, consequence: str) -> str:
-    shown = "this value" if key in _DSN_KEYS else redact_dsn(repr(raw))
+    shown = "this value" if key in _NEVER_SHOWN else redact_dsn(repr(raw))
     if len(shown) > 80:
         shown = f"{shown[:77]}..."
     return f"Setting {_NAME}.{key}: {shown} is not allowed ({allowed_values(key)} is); {consequence}."
@@ -407,6 +420,7 @@ def allowed_values(key: str) -> str:
     kind: Any = field.annotation
     special = {
         "embed_url": "an http:// or https:// address",
+        "embed_api_key_env": "the name of an environment variable, not the key itself",
         "allowed_themes": "a list of themes (or a text with commas between them)",
         "identity_aliases": "a map of names to themes (or a text such as ops=operations,mkt=marketing)",
         "write_contexts": "a list of at least one context (or a text with commas between them)",
@@ -513,6 +527,8 @@ def _mapping(value: object) -> Mapping[object, object]:
 def _read_yaml(path: Path) -> tuple[object, list[str]]:
     import yaml  # here, because most imports of this module read no file
 
+    if path.is_fifo():
+        return None, [f"{path} is a pipe, not a file; the defaults are used."]
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

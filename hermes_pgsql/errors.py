@@ -275,6 +275,13 @@ def _named_failure(state: str, message: str, detail: str, hint: str) -> HermesPg
         return DatabaseFailure(
             state, "The database waited too long for a lock.", detail=detail, hint="Try again."
         )
+    if state == "25006":
+        return DatabaseFailure(
+            state,
+            "The database takes no writes: it is a standby or read-only.",
+            detail=message,
+            hint="Name the primary in the dsn; of several hosts, target_session_attrs=read-write finds it.",
+        )
     if state == "53300":
         return DatabaseFailure(
             state, "The database has no connection left for us.", hint="Raise max_connections."
@@ -295,18 +302,26 @@ def _unavailable(error: psycopg.Error, state: str | None) -> DatabaseUnavailable
             hint="Try again in a moment.",
             sqlstate=state,
         )
-    return DatabaseUnavailable(
-        _why_unreachable(str(error)),
-        hint="Check that the database runs and that the dsn is right.",
-        sqlstate=state,
-    )
+    sentence, hint = _why_unreachable(str(error))
+    return DatabaseUnavailable(sentence, hint=hint, sqlstate=state)
+
+
+_CHECK_DSN: Final = "Check that the database runs and that the dsn is right."
+_GIVE_PASSWORD: Final = "Put it into ~/.pgpass (mode 0600), into PGPASSWORD or into the dsn."  # noqa: S105
 
 
 # libpq's texts name host, address, user and database, which are nobody's business but the operator's; each
 # known one is reduced to its reason.
 _REASONS: Final = (
+    # The first ones hold words of later ones.
+    (
+        "root certificate file",
+        "The secure connection failed: there is no root certificate file (sslrootcert).",
+    ),
+    ("invalid response to ssl", "What answers at that host and port is not PostgreSQL."),
+    ("definition of service", "The dsn names a service that pg_service.conf does not define."),
     ("password authentication failed", "The database did not accept the user name or password."),
-    ("no password supplied", "The database asks for a password and the dsn has none."),
+    ("no password supplied", "The database asks for a password and none was given."),
     ("peer authentication failed", "The database did not accept the operating-system user for that role."),
     ("no pg_hba.conf entry", "The database does not accept that user from this address (pg_hba.conf)."),
     ("does not exist", "The database or the role named in the dsn does not exist."),
@@ -327,12 +342,13 @@ _REASONS: Final = (
 )
 
 
-def _why_unreachable(text: str) -> str:
+def _why_unreachable(text: str) -> tuple[str, str]:
+    """The reason as a sentence, and what to do."""
     lowered = text.lower()
     for fragment, sentence in _REASONS:
         if fragment in lowered:
-            return sentence
-    return "The connection to the database was lost or could not be made."
+            return sentence, _GIVE_PASSWORD if fragment == "no password supplied" else _CHECK_DSN
+    return "The connection to the database was lost or could not be made.", _CHECK_DSN
 
 
 def _first_line(text: str) -> str:

@@ -153,6 +153,11 @@ def test_version_and_help_need_nothing_heavy() -> None:
         ["add", "--as", "ops", "--role", "user", "text"],
         ["add", "--as", "ops", "--session", "s", "--target", "user", "text"],
         ["stats", "--no-such-option"],
+        ["stats", "--dsn", ""],
+        ["migrate", "--admin-dsn", " "],
+        ["stats", f"postgresql://u:{SECRET}@db/x"],
+        ["migrate", "--runtime-role", "hermes", f"postgres://u:{SECRET}@db/x"],
+        [f"--dsn=postgresql://u:{SECRET}@db/x", "stats"],
     ],
 )
 def test_wrong_usage_is_exit_code_2(run: Commands, arguments: list[str]) -> None:
@@ -177,6 +182,10 @@ def test_an_unreachable_database_is_an_error_with_a_hint(run: Commands, dsn: str
         assert done.err.startswith("error: ")
         assert says in done.err
         assert len(done.err.splitlines()) == 2
+        told = run(*arguments, "--dsn", dsn, "--json")
+        assert told.code == 1
+        assert says in told.json["error"]["message"]
+        assert told.json["error"]["hint"]
 
 
 def test_without_any_database_the_ways_out_are_named(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,6 +394,47 @@ def test_a_closed_pipe_is_no_traceback(database: Database, tmp_path: Path) -> No
     assert "BrokenPipe" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("redirection", "code"),
+    [(">&-", 0), ("2>&- >&-", 0), ("<&-", 0), ("> /dev/full", 1), ("| cat; exit ${PIPESTATUS[0]}", 0)],
+)
+@pytest.mark.parametrize("options", ["", " --json"])
+def test_streams_that_are_closed_full_or_ascii(
+    database: Database, theme: str, tmp_path: Path, redirection: str, code: int, options: str
+) -> None:
+    if redirection == "> /dev/full" and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    Memvec(database.runtime_dsn).add_memory(theme, "memory", "anvil 上海 🎉")
+    environment = os.environ | {
+        "HERMES_HOME": str(tmp_path),
+        "HERMES_PGSQL_DSN": database.runtime_dsn,
+        "HERMES_PGSQL_EMBED_URL": NOWHERE,
+        "PYTHONIOENCODING": "ascii",
+    }
+    command = f"{sys.executable} -m hermes_pgsql search --as {theme} anvil{options} {redirection}"
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    if code:
+        assert "error: No space left on device" in done.stderr
+    if "cat" in redirection:
+        assert "anvil" in done.stdout
+
+
+def test_a_failing_endpoint_is_mentioned_once(run: Commands, database: Database, theme: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hermes_pgsql", "search", "--as", theme, "anvil"],
+        env=os.environ | {"HERMES_PGSQL_DSN": database.runtime_dsn},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.count("cannot be reached") == 1
+
+
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
     """A folder whose path leaves room for a socket's name."""
@@ -397,7 +447,7 @@ def short_folder() -> Iterator[Path]:
 def test_the_embedded_server_from_nothing(
     run: Commands, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HERMES_PGSQL_EMBEDDED_DIR", str(short_folder / "e"))
+    monkeypatch.setenv("HERMES_PGSQL_EMBEDDED_DIR", str(short_folder / "a b"))
     try:
         added = run("add", "--as", "ops", "The anvil is heavy")
         assert added.code == 0, added.err
@@ -407,7 +457,13 @@ def test_the_embedded_server_from_nothing(
         assert (up["state"], up["migrated"]) == ("running", False)
         again = run("migrate", "--json")
         assert again.json["applied"] == []
-        assert "running" in run("up").out
+        shown = run("up").out
+        assert "running" in shown
+        (psql,) = [line.removeprefix("psql: ") for line in shown.splitlines() if line.startswith("psql: ")]
+        asked = subprocess.run(
+            ["sh", "-c", f"{psql} -Atc 'SELECT current_user'"], capture_output=True, text=True, check=True
+        )
+        assert asked.stdout == "hermes\n"
     finally:
         pool.close_all()
         down = run("down", "--json")

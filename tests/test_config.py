@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -258,6 +259,21 @@ def test_a_folder_in_the_place_of_the_file_is_reported(tmp_path: Path) -> None:
     assert "cannot be read" in load_settings(tmp_path, {}).warnings[0]
 
 
+def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.yaml")
+    settings = load_settings(tmp_path, {})
+    assert "is a pipe" in settings.warnings[0]
+
+
+def test_a_key_in_the_place_of_its_variables_name_is_refused_and_not_shown() -> None:
+    settings = settings_from_mapping({"embed_api_key_env": "sk-123-secret"})
+    assert settings.embed_api_key_env is None
+    (warning,) = settings.warnings
+    assert "not the key itself" in warning
+    assert "secret" not in warning
+    assert settings_from_mapping({"embed_api_key_env": " MY_KEY2 "}).embed_api_key_env == "MY_KEY2"
+
+
 def test_the_environment_serves_the_provider_where_the_file_is_silent(tmp_path: Path) -> None:
     environ = {
         "HERMES_PGSQL_DSN": "host=env",
@@ -289,6 +305,10 @@ def test_the_home_is_where_the_host_has_it(tmp_path: Path) -> None:
     assert hermes_home({}) == Path.home() / ".hermes"
     write_config(tmp_path, "memory: {pgvector: {prefetch_limit: 9}}")
     assert load_settings(None, {"HERMES_HOME": str(tmp_path)}).prefetch_limit == 9
+
+
+def test_a_home_of_nobody_is_no_reason_to_fail() -> None:
+    assert hermes_home({"HERMES_HOME": "~no-such-user/x"}) == Path("~no-such-user/x")
 
 
 def test_no_password_in_repr_or_warnings() -> None:

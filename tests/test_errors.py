@@ -108,6 +108,33 @@ def test_what_the_driver_itself_refuses_is_an_invalid_argument(empty_database: D
 
 
 @pytest.mark.parametrize(
+    ("text", "says", "hint"),
+    [
+        ("fe_sendauth: no password supplied", "asks for a password", ".pgpass"),
+        ('root certificate file "/x/root.crt" does not exist', "root certificate", "dsn"),
+        ("received invalid response to SSL negotiation: H", "not PostgreSQL", "dsn"),
+        ('definition of service "x" not found', "pg_service.conf", "dsn"),
+        ('FATAL:  database "x" does not exist', "The database or the role", "dsn"),
+    ],
+)
+def test_why_there_is_no_connection(text: str, says: str, hint: str) -> None:
+    error = translate(psycopg.OperationalError(f"connection failed: {text}"))
+    assert isinstance(error, errors.DatabaseUnavailable)
+    assert says in error.message
+    assert hint in error.hint
+
+
+def test_a_standby_is_named_as_such(empty_database: Database) -> None:
+    with empty_database.admin() as connection:
+        connection.execute("SET default_transaction_read_only = on")
+        with pytest.raises(psycopg.Error) as caught:
+            connection.execute("CREATE TABLE public.x ()")
+    error = translate(caught.value)
+    assert "standby" in error.message
+    assert "primary" in error.hint
+
+
+@pytest.mark.parametrize(
     "sqlstate", ["40001", "40P01", "55P03", "57014", "57P01", "57P03", "08006", "53300", "MV008"]
 )
 def test_what_may_succeed_later_is_retryable(empty_database: Database, sqlstate: str) -> None:

@@ -42,7 +42,7 @@ def migrate(
         say(f"applied  {name}")
     say(f"written  {report.functions} functions")
     for sentence in report.granted:
-        say(f"granted  {sentence}")
+        say(f"done     {sentence}")
     if not report.applied and not report.granted:
         say("The schema was up to date.")
     say(f"The schema is at version {report.schema_version}.")

@@ -35,6 +35,11 @@ def settings_with(**options: object) -> Settings:
     """The settings, with the given options above environment and file. Complaints go to standard error."""
     from hermes_pgsql.config import load_command_line_settings
 
+    for name, value in options.items():
+        # --dsn "$DSN" with an unset variable must not mean another database.
+        if isinstance(value, str) and not value.strip():
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{option} is blank; give a connection string, or leave it away.")
     settings = load_command_line_settings(overrides=options)
     for warning in settings.warnings:
         warn(warning)

@@ -75,6 +75,17 @@ def show_error(error: HermesPgsqlError) -> None:
         _complain(error.hint, "  ")
 
 
+def show_json_error(error: HermesPgsqlError) -> None:
+    """Print the same for programs."""
+    parts = {"message": error.message, "detail": error.detail, "hint": error.hint}
+    show_json({"error": {name: redact_dsn(text) for name, text in parts.items()}})
+
+
+def say_misuse(text: str) -> None:
+    """Print what is wrong with the command line."""
+    _complain(text, "error: ")
+
+
 def _complain(text: str, prefix: str) -> None:
     sys.stderr.write(f"{prefix}{plain(redact_dsn(text))}\n")
 

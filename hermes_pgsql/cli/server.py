@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from hermes_pgsql.cli.options import AsJson
 from hermes_pgsql.cli.output import note, say, show_json, warn
 
@@ -30,7 +32,7 @@ def up(as_json: AsJson = False) -> None:
         note(f"The schema was brought up to date (version {report.schema_version}).")
     say(f"The embedded server is running, with its data in {server.data_dir}.")
     say("Agents and the command line find it by themselves when no dsn is configured (or: dsn: embedded).")
-    say(f'psql: {server.bin_dir / "psql"} "{server.runtime_dsn}"')
+    say(f"psql: {shlex.join([str(server.bin_dir / 'psql'), server.runtime_dsn])}")
 
 
 def down(as_json: AsJson = False) -> None:

@@ -116,7 +116,7 @@ def _width_message(expected: int, got: int) -> str:
         hint = "the endpoint mixes up base64 and float replies"
     else:
         hint = f"set embed_dim to {got} if that is the model you want (it is a new embedding space)"
-    return f"expected {expected} dims, got {got}: {hint}, or correct embed_model"
+    return f"a vector of another width (expected {expected} dims, got {got}): {hint}, or correct embed_model"
 
 
 def _from_base64(text: str) -> Embedding | EmbeddingFailure:
