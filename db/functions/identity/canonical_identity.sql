@@ -70,19 +70,11 @@ BEGIN
         ELSE
             v_allowed := p_allowed;
         END IF;
-        IF v_allowed <> '{}' THEN
-            SELECT array_agg(memvec.clean_key(t.theme)) FILTER (WHERE memvec.clean_key(t.theme) IS NOT NULL)
-              INTO v_allowed
-              FROM unnest(v_allowed) AS t (theme);
-        ELSE
-            v_allowed := NULL;
-        END IF;
-        IF v_allowed IS NOT NULL AND v_key <> ALL (v_allowed) THEN
+        agent_identity := memvec.bounded_name(v_key);
+        IF v_allowed <> '{}' AND agent_identity <> ALL (memvec.theme_list(v_allowed)) THEN
             agent_identity := 'default';
             kind := 'default';
             reason := 'not-in-allowlist';
-        ELSE
-            agent_identity := memvec.bounded_name(v_key);
         END IF;
     END IF;
     -- Locks are named after persons, and everybody sees locks: who could name a person could watch them write.

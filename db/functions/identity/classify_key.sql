@@ -21,27 +21,36 @@ DECLARE
     -- However a phone number is set: spaces, brackets, slashes, dots, dashes of any length.
     c_set CONSTANT text := '[ ()./\u2010-\u2015-]';
     c_number CONSTANT text := '([0-9]' || c_set || '*){7}';
+    -- Digits of other scripts make a phone number too.
+    v_key text := CASE
+        WHEN octet_length(p_key) = char_length(p_key) THEN p_key
+        ELSE translate(
+            p_key,
+            '٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९০১২৩৪৫৬৭৮৯',
+            '0123456789012345678901234567890123456789'
+        )
+    END;
     v_segments text[];
     v_platform_at integer;
     v_next text;
     v_personal boolean;
 BEGIN
-    IF p_key IS NULL OR p_key = 'default' THEN
+    IF v_key IS NULL OR v_key = 'default' THEN
         RETURN 'default';
     END IF;
-    IF p_key = 'whatsapp-dm' THEN
+    IF v_key = 'whatsapp-dm' THEN
         RETURN 'direct';
-    ELSIF p_key = 'external-group' THEN
+    ELSIF v_key = 'external-group' THEN
         RETURN 'group';
     END IF;
     -- The common case, a plain name, needs none of the rules below: they all want a colon, an at sign or digits.
-    IF p_key !~ ('[:@+]|([0-9]' || c_set || '*){6}') THEN
-        RETURN CASE WHEN p_key ~ c_bench THEN 'bench' ELSE 'theme' END;
+    IF v_key !~ ('[:@+]|([0-9]' || c_set || '*){6}') THEN
+        RETURN CASE WHEN v_key ~ c_bench THEN 'bench' ELSE 'theme' END;
     END IF;
 
     SELECT array_agg(memvec.blankless(s.segment) ORDER BY s.position)
       INTO v_segments
-      FROM unnest(string_to_array(p_key, ':')) WITH ORDINALITY AS s (segment, position);
+      FROM unnest(string_to_array(v_key, ':')) WITH ORDINALITY AS s (segment, position);
 
     IF v_segments[1] = 'agent' AND cardinality(v_segments) >= 4 THEN
         RETURN CASE WHEN v_segments[4] = ANY (c_direct) THEN 'direct' ELSE 'group' END;
@@ -56,29 +65,29 @@ BEGIN
     IF v_platform_at = 1 AND v_next = ANY (c_group) THEN
         RETURN 'group';
     END IF;
-    IF v_next = ANY (c_direct) OR p_key ~ '(^|:) *dm *:' THEN
+    IF v_next = ANY (c_direct) OR v_key ~ '(^|:) *dm *:' THEN
         RETURN 'direct';
     END IF;
     IF v_segments[1] ~ '^matrix$' AND v_next ~ '^!' OR v_segments[1] = 'slack' AND v_next ~ '^[cg](?=[a-z0-9]*[0-9])[a-z0-9]{6,}$'
-        OR v_next ~ '^-[0-9]{5,}$' OR p_key ~ '@g\.us' THEN
+        OR v_next ~ '^-[0-9]{5,}$' OR v_key ~ '@g\.us' THEN
         RETURN 'group';
     END IF;
 
     v_personal :=
-        p_key ~ '[^\s:@]+@[^\s:@]+\.[^\s:@.]{2,}'
-        OR p_key ~ '^[0-9]{9,15}$'
-        OR p_key ~ '^(1[ .-]?)?[0-9]{3}[ .-][0-9]{3}[ .-][0-9]{4}$'
-        OR p_key ~ ('\+ ?\(?' || c_number)
-        OR p_key ~ ('^\(' || c_number)
+        v_key ~ '[^\s:@]+@[^\s:@]+\.[^\s:@.]{2,}'
+        OR v_key ~ '^[0-9]{9,15}$'
+        OR v_key ~ '^(1[ .-]?)?[0-9]{3}[ .-][0-9]{3}[ .-][0-9]{4}$'
+        OR v_key ~ ('\+ ?\(?' || c_number)
+        OR v_key ~ ('^\(' || c_number)
         OR coalesce(v_next ~ '^\+?[0-9][0-9 ().-]{4,}$', false)
         OR coalesce(v_next ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$', false)
-        OR v_segments[1] = 'slack' AND coalesce(v_next ~ '^[udw](?=[a-z0-9]*[0-9])[a-z0-9]{6,}$', false)
+        OR v_segments[1] = 'slack' AND v_key ~ ': *[udw](?=[a-z0-9]*[0-9])[a-z0-9]{6,} *(:|$)'
         OR v_segments[1] = 'matrix' AND coalesce(v_next ~ '^@', false)
         OR v_segments[1] ~ c_address AND coalesce(v_segments[2] ~ '^\+?[0-9(][0-9 ().-]{4,}$', false);
     IF v_personal THEN
         RETURN CASE WHEN v_segments && c_group THEN 'group' ELSE 'direct' END;
     END IF;
-    RETURN CASE WHEN p_key ~ c_bench THEN 'bench' ELSE 'theme' END;
+    RETURN CASE WHEN v_key ~ c_bench THEN 'bench' ELSE 'theme' END;
 END;
 $$;
 

@@ -45,10 +45,8 @@ BEGIN
         kind := 'default';
         reason := 'bench-reject';
     ELSIF kind = 'theme' AND jsonb_typeof(p_governance -> 'allowed_themes') = 'array' THEN
-        SELECT array_agg(memvec.bounded_name(memvec.clean_key(t.theme))) FILTER (WHERE memvec.clean_key(t.theme) IS NOT NULL)
-          INTO v_allowed
-          FROM jsonb_array_elements_text(p_governance -> 'allowed_themes') AS t (theme);
-        IF v_allowed IS NOT NULL AND agent_identity <> ALL (v_allowed) THEN
+        v_allowed := memvec.theme_list(ARRAY(SELECT jsonb_array_elements_text(p_governance -> 'allowed_themes')));
+        IF agent_identity <> ALL (v_allowed) THEN
             agent_identity := 'default';
             kind := 'default';
             reason := 'not-in-allowlist';

@@ -20,15 +20,9 @@ DECLARE
     v_named record;
     v_filter memvec.recall_filter;
     v_scope text := coalesce(memvec.clean_key(p_scope), 'own');
-    v_bound text[];
+    v_readable text[] := memvec.readable_themes(p_governance);
 BEGIN
     SELECT * INTO v_who FROM memvec.acting_as(p_identity, p_governance);
-    -- NULL: this login role may read every ordinary theme.
-    SELECT CASE WHEN bool_or(r.read_all) THEN NULL ELSE array_agg(r.agent_identity) END
-      INTO v_bound
-      FROM memvec.role_identities AS r
-     WHERE r.role_name = session_user;
-
     v_filter.person_key := v_who.person_key;
     v_filter.others := false;
     v_filter.target := nullif(memvec.clean_key(p_target), 'both');
@@ -53,7 +47,7 @@ BEGIN
     ELSIF v_scope = 'all' THEN
         v_filter.own := v_who.agent_identity;
         v_filter.others := true;
-        v_filter.themes := v_bound;
+        v_filter.themes := v_readable;
     ELSE
         SELECT * INTO v_named FROM memvec.governed_identity(v_scope, p_governance);
         IF v_named.agent_identity = v_who.agent_identity AND v_named.reason NOT IN ('not-in-allowlist', 'bench-reject') THEN
@@ -64,7 +58,7 @@ BEGIN
                 MESSAGE = format('scope "%s" is a sink of chats or benchmarks and cannot be read from theme "%s"',
                                  v_named.agent_identity, v_who.agent_identity),
                 HINT = 'Use scope own, all, or the name of an ordinary theme.';
-        ELSIF v_named.reason IN ('not-in-allowlist', 'bench-reject') OR v_named.agent_identity <> ALL (v_bound) THEN
+        ELSIF v_named.reason IN ('not-in-allowlist', 'bench-reject') OR v_named.agent_identity <> ALL (v_readable) THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'MV003',
                 MESSAGE = format('scope "%s" may not be read here', left(v_scope, 80)),
@@ -80,5 +74,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.resolve_filter IS
-'Returns the filter of a recall: scope own (or current, or blank), session, all (own rows and every ordinary theme, the bound ones for a bound role), or a theme name; target memory, user, or both when NULL. Errors: MV001 unknown target or no session, MV002, MV003 scope refused. Internal.';
+'Returns the filter of a recall: scope own (or current, or blank), session, all (own rows and every ordinary theme that readable_themes leaves), or a theme name; target memory, user, or both when NULL. Errors: MV001 unknown target or no session, MV002, MV003 scope refused. Internal.';
 REVOKE ALL ON FUNCTION memvec.resolve_filter FROM public;

@@ -1,6 +1,6 @@
 -- The pairs are in canonical_identity.sql; here, rule by rule, what a cleaned key stands for.
 BEGIN;
-SELECT plan(78);
+SELECT plan(82);
 
 SELECT is(memvec_tests.callers('memvec.classify_key'), '{}', 'internal');
 
@@ -89,7 +89,11 @@ FROM (VALUES
     ('agent:main:discord:group:work-bench', 'group'),
     ('agent:main:webui:dm:my-bench', 'direct'),
     ('bob@example-bench', 'bench'),
-    ('bob@example.work-bench', 'direct')
+    ('bob@example.work-bench', 'direct'),
+    ('tel:٠١٥٥٥٠١٠٠١٢٣', 'direct'),
+    ('+९१ ९८७६५ ४३२१०', 'direct'),
+    ('slack:T024BE7LD:U024BE7LH', 'theme'),
+    ('slack:t024be7ld:u024be7lh', 'direct')
 ) AS t (key, kind);
 
 SELECT is(

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(21);
+SELECT plan(24);
 
 SELECT is(memvec_tests.callers('memvec.resolve_filter'), '{}', 'internal');
 SELECT memvec_tests.act_as('hermes');
@@ -35,6 +35,20 @@ SELECT is(
     ROW('resolve_filter', NULL, true, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter,
     'all: the caller''s rows and every ordinary theme'
 );
+SELECT is(
+    (pg_temp.filter('resolve_filter', 'all', p_governance => '{"allowed_themes": ["Resolve_Filter", "sales", " "]}')).themes,
+    ARRAY['resolve_filter', 'sales', 'default'],
+    'all is no more than a host''s allow-list'
+);
+UPDATE memvec.settings SET value = 'sales, ops, resolve_filter' WHERE name = 'allowed_themes';
+SELECT is(
+    (pg_temp.filter('resolve_filter', 'all')).themes, ARRAY['sales', 'ops', 'resolve_filter', 'default'], 'nor than the fleet''s'
+);
+SELECT is(
+    (pg_temp.filter('resolve_filter', 'all', p_governance => '{"allowed_themes": ["resolve_filter", "sales", "hr"]}')).themes,
+    ARRAY['sales', 'resolve_filter', 'default'], 'with both lists, than what they have in common'
+);
+UPDATE memvec.settings SET value = '' WHERE name = 'allowed_themes';
 SELECT is(
     pg_temp.filter('resolve_filter', ' Sales '),
     ROW(NULL, NULL, true, ARRAY['sales'], NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter,
