@@ -105,7 +105,7 @@ class PgvectorProvider(_Base):
         self._parent: str | None = None
         self._writes: bool = False
         self._started: datetime = datetime.now(UTC)
-        # When the turns began that were not stored yet, by what was asked: the next one may have begun.
+        # When the last turns began, by what was asked: a turn may be stored when the next one has begun.
         self._begun: dict[str, datetime] = {}
         # Role and hash of what was stored since the conversation began, for the end-of-session hook.
         self._captured: dict[bytes, None] = {}
@@ -267,7 +267,8 @@ class PgvectorProvider(_Base):
         for turn in turns_of(history, link.settings.turn_min_chars):
             if turn.said_at is not None and turn.said_at < self._started:
                 continue  # of an earlier process, which had its own hooks
-            self._store(link, turn.role, turn.content, turn.said_at, only_new=True)
+            moment = turn.said_at or self._begun.get(turn.content)
+            self._store(link, turn.role, turn.content, moment, only_new=True)
 
     @_soft(None)
     def shutdown(self) -> None:
@@ -279,8 +280,9 @@ class PgvectorProvider(_Base):
 
     @_soft(None)
     def on_turn_start(self, turn_number: int = 0, message: str = "", **kwargs: Any) -> None:
-        if _text(message):
-            self._begun[_text(message)] = datetime.now(UTC)
+        if asked := _text(message):
+            self._begun.pop(asked, None)
+            self._begun[asked] = datetime.now(UTC)
             while len(self._begun) > _BEGUN_AT_MOST:
                 del self._begun[next(iter(self._begun))]
         if self._writes:
@@ -342,7 +344,7 @@ class PgvectorProvider(_Base):
         self._reconcile(only_changes=True)
         self._last_message = messages[-1] if messages else self._last_message
         now = datetime.now(UTC)
-        began = self._begun.pop(_text(user_content), now)
+        began = self._begun.get(_text(user_content), now)
         if link.settings.sync_turns:
             author = _text(kwargs.get("turn_author"))[:80]
             for role, text, moment in (("user", asked, began), ("assistant", answered, now)):

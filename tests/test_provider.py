@@ -292,6 +292,18 @@ def test_turns_carry_the_moment_they_began(home: HomeUnderTest) -> None:
     assert [role for _session, role, _text in home.turns()] == ["user", "assistant"]
 
 
+def test_a_session_end_that_overtakes_the_turn_hook_keeps_the_order(home: HomeUnderTest) -> None:
+    provider = home.provider("s1")
+    provider.on_turn_start(1, ASKED)
+    provider.on_session_end(history(ASKED))
+    provider.sync_turn(ASKED, ANSWERED, session_id="s1")
+    provider.on_session_end(history(ASKED, ANSWERED))
+    settle(provider)
+    began, ended = (ts for (ts,) in home.query("SELECT ts FROM memvec.conversations ORDER BY role DESC"))
+    assert [role for _session, role, _text in home.turns()] == ["user", "assistant"]
+    assert began < ended
+
+
 def test_short_turns_and_switched_off_turns_are_not_stored(home: HomeUnderTest) -> None:
     provider = home.provider("s1")
     provider.sync_turn("ok", ANSWERED, session_id="s1")
