@@ -424,6 +424,16 @@ def test_streams_that_are_closed_full_or_ascii(
         assert "anvil" in done.stdout
 
 
+def test_an_error_that_cannot_be_written_either(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m hermes_pgsql stats --json --dsn 'host=127.0.0.1 port=9' > /dev/full"
+    environment = os.environ | {"HERMES_HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Exception" not in done.stderr
+
+
 def test_a_failing_endpoint_is_mentioned_once(run: Commands, database: Database, theme: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hermes_pgsql", "search", "--as", theme, "anvil"],

@@ -33,18 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    from hermes_pgsql.errors import HermesPgsqlError
-
     try:
-        code = _run_command(arguments)
+        code = _run_or_explain(arguments)
         sys.stdout.flush()
-    except HermesPgsqlError as error:
-        from hermes_pgsql.cli.output import show_error, show_json_error
-
-        show_error(error)
-        if "--json" in arguments:
-            show_json_error(error)
-        return ERROR
     except BrokenPipeError:
         # The reader of our output has gone (head, less): nobody to tell.
         _forget_output()
@@ -57,6 +48,20 @@ def _run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def _run_or_explain(arguments: Sequence[str]) -> int:
+    from hermes_pgsql.errors import HermesPgsqlError
+
+    try:
+        return _run_command(arguments)
+    except HermesPgsqlError as error:
+        from hermes_pgsql.cli.output import show_error, show_json_error
+
+        show_error(error)
+        if "--json" in arguments:
+            show_json_error(error)
+        return ERROR
 
 
 def _run_command(arguments: Sequence[str]) -> int:
