@@ -10,7 +10,7 @@
 # "-- migrate: no-transaction" run after the rest was committed).
 set -eu
 
-if [ $# -lt 1 ] || [ $# -gt 3 ]; then
+if [ $# -lt 1 ] || [ $# -gt 3 ] || [ "$1" = -h ] || [ "$1" = --help ]; then
     echo "usage: sh $0 DSN [RUNTIME_ROLE [EMBEDDER_ROLE]]" >&2
     exit 2
 fi

@@ -806,3 +806,11 @@ def test_database_that_folds_ascii_only(server: TestServer, own_server: TestServ
             each.drop_database(name)
     for group in GROUPS:
         own_server.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(group)))
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"], ["a", "b", "c", "d"]])
+def test_the_script_takes_no_option_for_a_connection_string(arguments: list[str]) -> None:
+    script = Path(__file__).parent.parent / "db" / "migrate.sh"
+    done = subprocess.run(["sh", str(script), *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ")
