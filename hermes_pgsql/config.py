@@ -45,6 +45,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "HERMES_PGSQL_EMBED_PROTOCOL": "embed_protocol",
     "HERMES_PGSQL_EMBED_API_KEY_ENV": "embed_api_key_env",
 }
+_NO_SETTINGS: Final = frozenset({"warnings", "database_doubt"})
 _DSN_KEYS: Final = ("dsn", "admin_dsn")
 _NEVER_SHOWN: Final = (*_DSN_KEYS, "embed_api_key_env")
 _SECTIONS: Final = ("memory", "plugins")
@@ -288,6 +289,8 @@ class Settings(BaseModel):
     )
 
     warnings: tuple[str, ...] = Field((), exclude=True, repr=False)
+    # Why nobody knows which database was meant. Without a doubt and without a dsn it is the embedded one.
+    database_doubt: str | None = Field(None, exclude=True, repr=False)
 
     def governance(self) -> dict[str, object]:
         """This host's own rules, for ``p_governance``: they may only narrow what the database allows."""
@@ -343,9 +346,10 @@ def load_command_line_settings(
 def settings_from_mapping(values: Mapping[str, object], warnings: Iterable[str] = ()) -> Settings:
     """Settings from plain values, each used if it can be; the module's text says what happens if not."""
     found = list(warnings)
+    doubts = list(found)
     usable: dict[str, object] = {}
     for key in Settings.model_fields:
-        if key == "warnings" or key not in values or _is_unset(values[key]):
+        if key in _NO_SETTINGS or key not in values or _is_unset(values[key]):
             continue
         # An emptied text field of a form says "unset" where unset is a meaning of its own.
         if values[key] == "" and Settings.model_fields[key].default is None:
@@ -353,16 +357,20 @@ def settings_from_mapping(values: Mapping[str, object], warnings: Iterable[str] 
         value, warning = _usable(key, values[key])
         if warning:
             found.append(warning)
+            if key == "dsn":
+                doubts.append(warning)
         if value is not _UNUSABLE:
             usable[key] = value
-    unknown = sorted(str(key) for key in values if key not in Settings.model_fields or key == "warnings")
+    unknown = sorted(str(key) for key in values if key not in Settings.model_fields or key in _NO_SETTINGS)
     if unknown:
         found.append(f"Unknown settings of {_NAME} are ignored: {', '.join(unknown)[:200]}.")
     if usable.get("embed_url") and "embed_dim" not in usable:
         model = usable.get("embed_model", DEFAULT_MODEL)
         if model == DEFAULT_MODEL:
             usable["embed_dim"] = DEFAULT_DIM
-    return Settings.model_validate(usable | {"warnings": tuple(dict.fromkeys(found))})
+    return Settings.model_validate(
+        usable | {"warnings": tuple(dict.fromkeys(found)), "database_doubt": doubts[0] if doubts else None}
+    )
 
 
 _reported: set[str] = set()

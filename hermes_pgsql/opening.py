@@ -68,6 +68,12 @@ def wants_embedded(settings: Settings) -> bool:
     """Whether the embedded server is meant: by name, or because no dsn is set and it can run here."""
     if settings.dsn is not None and settings.dsn.casefold() != EMBEDDED:
         return False
+    if settings.dsn is None and settings.database_doubt:
+        # Writing to the embedded server what was meant for another would be hard to find again.
+        raise ConfigError(
+            f"Which database is meant is not known: {settings.database_doubt}",
+            hint="Repair the configuration, or name the database with --dsn or HERMES_PGSQL_DSN.",
+        )
     from hermes_pgsql import embedded
 
     if settings.dsn is None and not embedded.available():

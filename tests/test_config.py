@@ -22,7 +22,10 @@ from hermes_pgsql.config import (
     report_warnings,
     settings_from_mapping,
 )
+from hermes_pgsql.errors import ConfigError
+from hermes_pgsql.opening import wants_embedded
 
+NO_SETTINGS = {"warnings", "database_doubt"}
 HOSTILE: list[Any] = [
     *(None, "", " ", "\u3000", "abc", "nan", "-inf", "1e400", True, False, -1, 0, 0.5, b"bytes", object()),
     *(10**400, -(10**400), float("nan"), float("inf"), [], [None], [[]], {}, {"a": {"b": 1}}, (1, 2)),
@@ -138,7 +141,7 @@ def test_an_emptied_field_that_has_no_default_is_simply_unset() -> None:
     assert settings.warnings == ()
 
 
-@pytest.mark.parametrize("key", [key for key in Settings.model_fields if key != "warnings"])
+@pytest.mark.parametrize("key", [key for key in Settings.model_fields if key not in NO_SETTINGS])
 def test_no_value_of_any_key_raises(key: str) -> None:
     for value in HOSTILE:
         settings = settings_from_mapping({key: value})
@@ -241,7 +244,7 @@ def test_a_byte_order_mark_is_no_problem(tmp_path: Path) -> None:
 def test_an_unreadable_file_means_defaults_and_one_warning(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "config.yaml").write_bytes(content)
     settings = load_settings(tmp_path, {})
-    assert settings == Settings(warnings=settings.warnings)
+    assert settings == Settings(warnings=settings.warnings, database_doubt=settings.warnings[0])
     assert len(settings.warnings) == 1
     assert "s3cret" not in settings.warnings[0]
 
@@ -339,7 +342,7 @@ def test_warnings_are_logged_once_per_process(caplog: pytest.LogCaptureFixture) 
 
 def test_every_setting_has_a_description() -> None:
     for key, field in Settings.model_fields.items():
-        assert key == "warnings" or field.description
+        assert key in NO_SETTINGS or field.description
 
 
 def test_importing_the_settings_loads_neither_driver_nor_yaml() -> None:
@@ -347,3 +350,13 @@ def test_importing_the_settings_loads_neither_driver_nor_yaml() -> None:
     code = f"import sys, hermes_pgsql.config; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("text", ["memory: [", "memory: {pgvector: {dsn: [1]}}", "memory: {pgvector: 5}"])
+def test_a_broken_file_never_means_the_embedded_server(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    settings = load_settings(tmp_path, {})
+    with pytest.raises(ConfigError, match="not known"):
+        wants_embedded(settings)
+    named = load_command_line_settings(tmp_path, {"HERMES_PGSQL_DSN": "postgresql://db.example.com/fleet"})
+    assert not wants_embedded(named)
