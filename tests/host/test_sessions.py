@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from pathlib import Path
 
 from host_home import Home, wait_for
 from model_server import ModelServer, calls, says
@@ -166,10 +167,12 @@ def test_secrets_are_masked(home: Home, model: ModelServer) -> None:
 
 
 def test_api_server_keeps_themes_apart_and_connections_few(home: Home, model: ModelServer) -> None:
+    threads: list[int] = []
     with home.gateway("k" * 40) as ask:
         for number in range(8):
             model.script(says(f"Reply {number}: the campaign of the marketing team starts in week {number}."))
             ask(f"Question {number}: when does the campaign of the marketing team start?", "Marketing")
+            threads.append(len(list(Path(f"/proc/{ask.process.pid}/task").iterdir())))  # type: ignore[attr-defined]
         model.script(says("I have noted what you told me about your holiday on the island."))
         ask("I told you about my secret holiday on the island of Elba.", "agent:main:whatsapp:dm:15550100123")
         model.script(says("I know nothing about any holiday of anybody, sorry about that."))
@@ -183,6 +186,8 @@ def test_api_server_keeps_themes_apart_and_connections_few(home: Home, model: Mo
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'hermes'"
         )
         assert connections[0][0] <= 4
+        # The host makes a provider for each request and never ends one. (It has a few threads of its own.)
+        assert threads[-1] <= threads[0] + 6
     themes = home.query("SELECT agent_identity, count(*) FROM memvec.conversations GROUP BY 1 ORDER BY 1")
     assert themes == [("marketing", 16), ("whatsapp-dm", 4)]
     assert "15550100" not in str(home.query("SELECT agent_identity, attrs::text FROM memvec.memory_agents"))
