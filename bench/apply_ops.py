@@ -1,8 +1,9 @@
 """How many text operations a second `memvec.apply_ops` stores, and how far that is from the tables' limit.
 
-The limit in the same run is a bare INSERT … SELECT of the same rows into a copy of the table with the same
-indexes: no identities, no locks, no duplicates, no record of operations. Texts are drawn from a vocabulary
-whose words are as unequally common as in a language (Zipf).
+Each connection writes to a theme of its own, as the homes of a fleet do. The limit in the same run is a bare
+INSERT … SELECT of the same rows into a copy of the table with the same indexes: no identities, no locks, no
+duplicates, no record of operations. Texts are drawn from a vocabulary whose words are as unequally common as
+in a language (Zipf). Commits are durable, so each batch also pays one flush of the log to the disk.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import statistics
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
 import psycopg
 
 from bench.server import fresh_server
 
-ROUNDS = 40
+ROUNDS = 45
+WARM_UP = 5
+KINDS = ("append_turn", "add_memory")
+CONNECTIONS = (1, 2)
 SYLLABLES = [
     "ba",
     "co",
@@ -40,6 +45,8 @@ SYLLABLES = [
 ]
 NUMBERS = itertools.count()
 
+Connection: TypeAlias = psycopg.Connection[tuple[object, ...]]
+
 LIMIT_TABLE = """
     CREATE TABLE bench_turns
         (LIKE memvec.conversations INCLUDING DEFAULTS INCLUDING IDENTITY INCLUDING INDEXES);
@@ -53,70 +60,86 @@ APPLY = "SELECT outcome FROM memvec.apply_ops(%s::jsonb)"
 
 
 def main() -> None:
-    print("## apply_ops: text operations per second, one connection\n")
-    print("| operation | words a text | batch | per second | of a bare INSERT | replay per second |")
-    print("|---|---|---|---|---|---|")
+    print("## apply_ops: text operations per second\n")
+    print("| operation | connections | words a text | batch | per second | of a bare INSERT | replayed |")
+    print("|---|---|---|---|---|---|---|")
     with fresh_server() as server, psycopg.connect(server.admin_dsn, autocommit=True) as admin:
         admin.execute(LIMIT_TABLE)
-        with psycopg.connect(server.runtime_dsn, autocommit=True) as runtime:
-            for kind, words, batch in itertools.product(("append_turn", "add_memory"), (8, 20), (100, 500)):
-                print(_row(runtime, admin, kind, words, batch), flush=True)
-            stored = admin.execute("SELECT count(*) FROM memvec.applied_ops").fetchone()
-    print(f"\n{stored[0] if stored else 0:,} operations, each stored once; their replay stored nothing.\n")
+        runtime = [psycopg.connect(server.runtime_dsn, autocommit=True) for _ in range(max(CONNECTIONS))]
+        limit = [psycopg.connect(server.admin_dsn, autocommit=True) for _ in range(max(CONNECTIONS))]
+        for kind, count, words, batch in itertools.product(KINDS, CONNECTIONS, (8, 20), (100, 500)):
+            print(_row(admin, runtime[:count], limit[:count], kind, words, batch), flush=True)
+        stored = _rows(admin)
+        for connection in (*runtime, *limit):
+            connection.close()
+    print(f"\n{stored:,} operations, each stored once; their replay stored nothing.\n")
 
 
 def _row(
-    runtime: psycopg.Connection[tuple[object, ...]],
-    admin: psycopg.Connection[tuple[object, ...]],
-    kind: str,
-    words: int,
-    batch: int,
+    admin: Connection, runtime: list[Connection], limit: list[Connection], kind: str, words: int, batch: int
 ) -> str:
     text = _texts(words)
-    batches = [json.dumps([_operation(kind, next(text)) for _ in range(batch)]) for _ in range(ROUNDS)]
-
-    def apply(operations: str) -> None:
-        outcomes = {row[0] for row in runtime.execute(APPLY, [operations])}
-        if outcomes != {"added"}:
-            raise SystemExit(f"{kind}: expected every operation to be added, got {outcomes}")
-
+    work = [
+        [json.dumps([_operation(kind, number, next(text)) for _ in range(batch)]) for _ in range(ROUNDS)]
+        for number in range(len(runtime))
+    ]
     before = _rows(admin)
-    rate = _rate(apply, batches, batch)
-    if _rows(admin) - before != ROUNDS * batch:
+    rate = _rate(_apply, runtime, work, batch)
+    if _rows(admin) - before != len(work) * ROUNDS * batch:
         raise SystemExit(f"{kind}: some operations were lost or doubled")
-    replay = _rate(apply, batches, batch)
-    if _rows(admin) - before != ROUNDS * batch:
+    replay = _rate(_apply, runtime, work, batch)
+    if _rows(admin) - before != len(work) * ROUNDS * batch:
         raise SystemExit(f"{kind}: a replay stored something")
-    limit = _rate(lambda operations: _insert(admin, operations), batches, batch)
-    return f"| {kind} | {words} | {batch} | {rate:,.0f} | {rate / limit:.2f} | {replay:,.0f} |"
+    most = _rate(_insert, limit, work, batch)
+    return (
+        f"| {kind} | {len(runtime)} | {words} | {batch} | {rate:,.0f} | {rate / most:.2f} | {replay:,.0f} |"
+    )
 
 
-def _rate(work: Callable[[str], None], batches: list[str], batch: int) -> float:
-    """Operations per second: the median over the batches, the first five left out."""
-    seconds: list[float] = []
-    for operations in batches:
-        began = time.perf_counter()
-        work(operations)
-        seconds.append(time.perf_counter() - began)
-    return batch / statistics.median(seconds[5:])
+def _rate(
+    store: Callable[[Connection, str], None],
+    connections: list[Connection],
+    work: list[list[str]],
+    batch: int,
+) -> float:
+    """Operations per second of all connections together; the first five batches of each warm up."""
+    for connection, batches in zip(connections, work, strict=True):
+        for operations in batches[:WARM_UP]:
+            store(connection, operations)
+
+    def run(connection: Connection, batches: list[str]) -> None:
+        for operations in batches[WARM_UP:]:
+            store(connection, operations)
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(len(connections)) as pool:
+        for done in [pool.submit(run, *share) for share in zip(connections, work, strict=True)]:
+            done.result()
+    return len(connections) * (ROUNDS - WARM_UP) * batch / (time.perf_counter() - began)
 
 
-def _insert(admin: psycopg.Connection[tuple[object, ...]], operations: str) -> None:
-    admin.execute(LIMIT_INSERT, [operations])
+def _apply(connection: Connection, operations: str) -> None:
+    outcomes = {row[0] for row in connection.execute(APPLY, [operations])}
+    if outcomes != {"added"}:
+        raise SystemExit(f"expected every operation to be added, got {outcomes}")
 
 
-def _rows(admin: psycopg.Connection[tuple[object, ...]]) -> int:
+def _insert(connection: Connection, operations: str) -> None:
+    connection.execute(LIMIT_INSERT, [operations])
+
+
+def _rows(admin: Connection) -> int:
     row = admin.execute(
         "SELECT (SELECT count(*) FROM memvec.conversations) + (SELECT count(*) FROM memvec.memory_entries)"
     ).fetchone()
     return int(str(row[0])) if row else 0
 
 
-def _operation(kind: str, content: str) -> dict[str, object]:
+def _operation(kind: str, connection: int, content: str) -> dict[str, object]:
     return {
         "op_id": str(uuid.uuid4()),
         "op": kind,
-        "identity": random.choice(("marketing", "sales", "ops")),
+        "identity": f"theme-{connection}",
         "session_id": f"session-{random.randrange(20)}",
         "role": "user",
         "target": "memory",
