@@ -24,7 +24,7 @@ from hermes_pgsql.embedding import Embedder, EmbedderUnavailable, Embedding, Emb
 from hermes_pgsql.errors import ConfigError, DatabaseUnavailable, HermesPgsqlError, MissingExtra
 from hermes_pgsql.opening import open_embedder, runtime_dsn, start_embedded, wants_embedded
 from hermes_pgsql.outbox import Outbox
-from hermes_pgsql.redact import redacted_text
+from hermes_pgsql.redact import redact, redacted_text
 
 __all__ = ["Breaker", "Link", "QuestionVector", "settings_of"]
 
@@ -174,6 +174,10 @@ class Link:
         if self._drain is None and self.problem is None:
             self._opened.wait(timeout)
         return self._drain is not None and self._drain.flush(max(0.0, ends - monotonic()), self.outbox)
+
+    def redact(self, text: str) -> tuple[str, int]:
+        """``text`` without secrets, unless that is switched off, and how many were masked."""
+        return redact(text) if self.settings.redact_secrets else (text, 0)
 
     def register(self, identity: str) -> None:
         """Have the theme known to the database, once per process."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +18,7 @@ from time import monotonic
 from typing import Final, cast
 
 from hermes_pgsql.client import Memvec
+from hermes_pgsql.conversation import Conversation
 from hermes_pgsql.errors import HermesPgsqlError
 from hermes_pgsql.link import Link
 from hermes_pgsql.results import Prefetched
@@ -58,26 +59,18 @@ class Recall:
 NOTHING: Final = Recall("", ())
 
 
-def recall(
-    link: Link,
-    identity: str,
-    question: str,
-    session: str,
-    *,
-    in_window: Callable[[Prefetched], bool],
-    shown: Collection[Shown] = (),
-    exclude_session: str | None = None,
-) -> Recall:
+def recall(link: Link, identity: str, question: str, talk: Conversation) -> Recall:
     """What bears on ``question``, within ``prefetch_budget``; nothing when nothing does or time is over.
 
-    ``in_window`` says of a row whether the model still sees it in its conversation, ``shown`` which rows it
-    was told before. Raises nothing that can be expected.
+    Turns that the model still sees in its conversation, and rows it was shown there, are left out. Raises
+    nothing that can be expected.
     """
     settings = link.settings
     ends = monotonic() + settings.prefetch_budget
-    query = question_to_ask(question, link.last_turn(session))
-    if query is None:
+    asked = question_to_ask(question, link.last_turn(talk.session))
+    if asked is None:
         return NOTHING
+    query, _ = link.redact(asked)
     try:
         vector = link.question_vector(
             query, identity, min(settings.embed_timeout, settings.prefetch_budget * _EMBED_SHARE)
@@ -91,16 +84,16 @@ def recall(
                 embedding=vector.embedding if vector else None,
                 space=vector.space if vector else None,
                 # Some are left out below.
-                limit=min(50, settings.prefetch_limit * 2 + len(shown)),
+                limit=min(50, settings.prefetch_limit * 2 + len(talk.shown)),
                 min_similarity=settings.min_similarity,
-                exclude_session=exclude_session,
+                exclude_session=talk.whole_session(),
             )
 
         rows = link.ask(ask, max(0.05, ends - monotonic()))
     except HermesPgsqlError as error:
         log.debug("prefetch: %s", error)
         return NOTHING
-    fresh = [row for row in rows if not in_window(row) and _shown(row) not in shown]
+    fresh = [row for row in rows if not talk.in_window(row) and _shown(row) not in talk.shown]
     return format_rows(fresh, settings.prefetch_limit)
 
 

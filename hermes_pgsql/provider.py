@@ -20,14 +20,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
+from hermes_pgsql.conversation import Conversation
 from hermes_pgsql.host.schema import CONFIG_FIELDS, READ_ONLY, SYSTEM_PROMPT
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from hermes_pgsql.link import Link
-    from hermes_pgsql.prefetch import Shown
-    from hermes_pgsql.results import Prefetched
 
     class _Base:
         """The host's ``agent.memory_provider.MemoryProvider``."""
@@ -46,8 +45,6 @@ _DELIMITER: Final = "\n§\n"
 _TOOLS_UNREADY: Final = (
     "Long-term memory is not ready in this session. This does not mean that nothing is stored."
 )
-_CAPTURED_AT_MOST: Final = 4000
-_BEGUN_AT_MOST: Final = 16
 _ASSISTANT_SUBSTANTIVE: Final = 120
 _TASK_CHARS: Final = 500
 _DELEGATION_CHARS: Final = 8000
@@ -97,25 +94,13 @@ class PgvectorProvider(_Base):
     def __init__(self) -> None:
         self._link: Link | None = None
         self._home: Path | None = None
-        self._session: str = "default"
+        self._talk: Conversation = Conversation("default")
         self._identity: str = "default"
         self._profile: str = "default"
         self._context: str = "primary"
         self._platform: str = ""
         self._parent: str | None = None
         self._writes: bool = False
-        self._started: datetime = datetime.now(UTC)
-        # When the last turns began, by what was asked: a turn may be stored when the next one has begun.
-        self._begun: dict[str, datetime] = {}
-        # Role and hash of what was stored since the conversation began, for the end-of-session hook.
-        self._captured: dict[bytes, None] = {}
-        # The last message of this conversation and of the one before, to tell an old history from a new one.
-        self._last_message: object = None
-        self._message_before: object = None
-        # Sessions whose turns the model still sees, and since when (None: all of them).
-        self._window: dict[str, datetime | None] = {}
-        self._last_prefetch: tuple[str, tuple[Shown, ...]] = ("", ())
-        self._shown: set[Shown] = set()
 
     # What the host asks before anything else ------------------------------------------------------------
 
@@ -188,7 +173,7 @@ class PgvectorProvider(_Base):
 
         home = _text(kwargs.get("hermes_home"))
         self._home = Path(home) if home else hermes_home()
-        self._session = _text(session_id) or "default"
+        self._talk = Conversation(_text(session_id) or "default")
         self._profile = _first(
             _unless_default(kwargs.get("agent_identity")),
             kwargs.get("agent_workspace"),
@@ -198,8 +183,6 @@ class PgvectorProvider(_Base):
         self._context = (_text(kwargs.get("agent_context")) or "primary").lower()
         self._platform = _text(kwargs.get("platform"))
         self._parent = _text(kwargs.get("parent_session_id")) or None
-        self._started = datetime.now(UTC)
-        self._begin_conversation()
         self._link = link = Link.of(self._home)
         self._writes = self._context in link.settings.write_contexts
         if self._writes:
@@ -226,28 +209,9 @@ class PgvectorProvider(_Base):
         new = _text(new_session_id)
         if not new:
             return
-        if reason == "compression":
-            # What was said before is a summary now, so it may be recalled again.
-            now = datetime.now(UTC)
-            self._window = dict.fromkeys((*self._window, new), now)
-            self._shown.clear()
-        elif rewound or new == self._session:
-            self._shown.clear()
-        elif reason == "branch" and not reset:
-            self._window[new] = None
-        else:
-            self._begin_conversation()
-            self._window = {new: None}
         if self._link is not None and rewound:
             self._link.forget_turn(new)
-        self._session = new
-
-    def _begin_conversation(self) -> None:
-        self._captured = {}
-        self._window = {self._session: None}
-        self._shown = set()
-        self._last_prefetch = ("", ())
-        self._message_before, self._last_message = self._last_message, None
+        self._talk = self._talk.moved(new, reset=reset, rewound=rewound, reason=reason)
 
     @_soft(None)
     def on_session_end(self, messages: Sequence[object] = ()) -> None:
@@ -256,19 +220,16 @@ class PgvectorProvider(_Base):
         if link is None or not self._writes:
             return
         self._reconcile(only_changes=True)
-        history = list(messages)
-        if not (history and link.settings.sync_turns):
+        history, talk = list(messages), self._talk
+        if not link.settings.sync_turns or talk.is_of_before(history):
             return
-        if history[-1] is self._message_before:
-            return  # the history of the conversation before: /new, and the host ends without another turn
-        self._last_message = history[-1]
         from hermes_pgsql.turns import turns_of
 
         for turn in turns_of(history, link.settings.turn_min_chars):
-            if turn.said_at is not None and turn.said_at < self._started:
+            if turn.said_at is not None and turn.said_at < talk.started:
                 continue  # of an earlier process, which had its own hooks
-            moment = turn.said_at or self._begun.get(turn.content)
-            self._store(link, turn.role, turn.content, moment, only_new=True)
+            if not talk.has_captured(turn.role, turn.content):
+                self._store(link, turn.role, turn.content, turn.said_at or talk.began(turn.content))
 
     @_soft(None)
     def shutdown(self) -> None:
@@ -280,11 +241,8 @@ class PgvectorProvider(_Base):
 
     @_soft(None)
     def on_turn_start(self, turn_number: int = 0, message: str = "", **kwargs: Any) -> None:
-        if asked := _text(message):
-            self._begun.pop(asked, None)
-            self._begun[asked] = datetime.now(UTC)
-            while len(self._begun) > _BEGUN_AT_MOST:
-                del self._begun[next(iter(self._begun))]
+        if _text(message):
+            self._talk.begin_turn(_text(message))
         if self._writes:
             self._reconcile(only_changes=True)
 
@@ -296,27 +254,9 @@ class PgvectorProvider(_Base):
             return ""
         from hermes_pgsql.prefetch import recall
 
-        found = recall(
-            link,
-            self._identity,
-            query,
-            self._session,
-            in_window=self._in_window,
-            shown=self._shown,
-            exclude_session=self._whole_session(),
-        )
-        self._last_prefetch = (query.strip(), found.shown)
+        found = recall(link, self._identity, query, self._talk)
+        self._talk.recalled(query, found)
         return found.text
-
-    def _whole_session(self) -> str | None:
-        """The session of which no turn need be looked at; None after a compression."""
-        return self._session if self._window.get(self._session, self._started) is None else None
-
-    def _in_window(self, row: Prefetched) -> bool:
-        if row.session_id not in self._window:
-            return False
-        since = self._window[row.session_id]
-        return since is None or row.ts >= since
 
     def queue_prefetch(self, query: str = "", *, session_id: str = "", **kwargs: Any) -> None:
         """Nothing: a recall for the next turn would answer the question of this one."""
@@ -337,28 +277,21 @@ class PgvectorProvider(_Base):
         from hermes_pgsql.turns import is_substantive, said, text_of, words_of_user
 
         asked, answered = words_of_user(user_content), said(text_of(assistant_content))
-        session = _text(session_id) or self._session
-        self._note_turn(link, session, asked, answered)
+        session = _text(session_id) or self._talk.session
+        link.remember_turn(session, f"{asked[:1000]}\n{answered[:600]}".strip())
+        self._talk.complete_turn(asked, messages)
         if not self._writes:
             return
         self._reconcile(only_changes=True)
-        self._last_message = messages[-1] if messages else self._last_message
+        if not link.settings.sync_turns:
+            return
         now = datetime.now(UTC)
-        began = self._begun.get(_text(user_content), now)
-        if link.settings.sync_turns:
-            author = _text(kwargs.get("turn_author"))[:80]
-            for role, text, moment in (("user", asked, began), ("assistant", answered, now)):
-                if is_substantive(text, link.settings.turn_min_chars):
-                    more = {"author": author} if author and role == "user" else {}
-                    self._store(link, role, text, moment, session=session, metadata=more)
-
-    def _note_turn(self, link: Link, session: str, asked: str, answered: str) -> None:
-        link.remember_turn(session, f"{asked[:1000]}\n{answered[:600]}".strip())
-        query, shown = self._last_prefetch
-        if query and query == asked:
-            # The block went into the conversation with this message, and stays there.
-            self._shown.update(shown)
-        self._last_prefetch = ("", ())
+        began = self._talk.began(_text(user_content)) or now
+        author = _text(kwargs.get("turn_author"))[:80]
+        for role, text, moment in (("user", asked, began), ("assistant", answered, now)):
+            if is_substantive(text, link.settings.turn_min_chars):
+                more = {"author": author} if author and role == "user" else {}
+                self._store(link, role, text, moment, session=session, metadata=more)
 
     def _store(
         self,
@@ -369,21 +302,17 @@ class PgvectorProvider(_Base):
         *,
         session: str | None = None,
         metadata: Mapping[str, object] | None = None,
-        only_new: bool = False,
     ) -> None:
-        digest = hashlib.sha256(f"{role}:{text}".encode("utf-8", "replace")).digest()
-        if only_new and digest in self._captured:
-            return
         policy = link.settings.conversation_embed_policy
         embed = policy == "all" or (
             policy == "substantive_only" and (role == "user" or len(text) >= _ASSISTANT_SUBSTANTIVE)
         )
-        content, redacted = self._redact(link, text)
+        content, redacted = link.redact(text)
         self._put(
             link,
             "append_turn",
             {
-                "session_id": session or self._session,
+                "session_id": session or self._talk.session,
                 "role": role,
                 "content": content,
                 "parent_session_id": self._parent,
@@ -392,9 +321,7 @@ class PgvectorProvider(_Base):
                 **({} if embed else {"embed": False}),
             },
         )
-        self._captured[digest] = None
-        while len(self._captured) > _CAPTURED_AT_MOST:
-            del self._captured[next(iter(self._captured))]
+        self._talk.captured(role, text)
 
     @_soft(None)
     def on_delegation(
@@ -408,12 +335,12 @@ class PgvectorProvider(_Base):
 
         asked, answered = said(text_of(task)), said(text_of(result))
         child = _text(child_session_id)
-        short, _ = self._redact(link, asked[:_TASK_CHARS])
+        short, _ = link.redact(asked[:_TASK_CHARS])
         self._put(
             link,
             "record_delegation",
             {
-                "session_id": self._session,
+                "session_id": self._talk.session,
                 "child_session_id": child or None,
                 "child_identity": _text(kwargs.get("child_identity")) or None,
                 "attrs": {"task": short, "result_chars": len(answered)},
@@ -474,18 +401,18 @@ class PgvectorProvider(_Base):
         old: str = "",
         previous: str = "",
     ) -> None:
-        text, redacted = self._redact(link, content)
+        text, redacted = link.redact(content)
         more = {"origin": _text(told.get("write_origin"))} if _text(told.get("write_origin")) else {}
         arguments: dict[str, object] = {
             "target": target,
             "content": text,
-            "metadata": self._origin(redacted, {"session_id": self._session, **more}),
+            "metadata": self._origin(redacted, {"session_id": self._talk.session, **more}),
             "source": str(self._source()),
         }
         if old or previous:
             arguments |= {
-                "old_text": self._redact(link, old)[0] or None,
-                "previous_content": self._redact(link, previous)[0] or None,
+                "old_text": link.redact(old)[0] or None,
+                "previous_content": link.redact(previous)[0] or None,
             }
         self._put(link, "replace_memory" if old or previous else "add_memory", arguments)
 
@@ -497,8 +424,8 @@ class PgvectorProvider(_Base):
             "remove_memory",
             {
                 "target": target,
-                "old_text": self._redact(link, old)[0] or None,
-                "previous_content": self._redact(link, previous)[0] or None,
+                "old_text": link.redact(old)[0] or None,
+                "previous_content": link.redact(previous)[0] or None,
                 "source": str(self._source()),
             },
         )
@@ -534,7 +461,7 @@ class PgvectorProvider(_Base):
         try:
             from hermes_pgsql.recall_tools import call
 
-            return call(self._link, self._identity, self._session, tool_name, args)
+            return call(self._link, self._identity, self._talk.session, tool_name, args)
         except Exception as error:  # noqa: BLE001 (the host would show its text to the model)
             log.warning("The tool %s failed: %s", tool_name, type(error).__name__)
             return json.dumps({"results": [], "count": 0, "error": "The search failed unexpectedly."})
@@ -543,13 +470,6 @@ class PgvectorProvider(_Base):
 
     def _put(self, link: Link, op: str, arguments: Mapping[str, object]) -> None:
         link.outbox.put(op, self._identity, arguments, link.settings.governance())
-
-    def _redact(self, link: Link, text: str) -> tuple[str, int]:
-        if not link.settings.redact_secrets:
-            return text, 0
-        from hermes_pgsql.redact import redact
-
-        return redact(text)
 
     def _origin(self, redacted: int, more: Mapping[str, object] | None = None) -> dict[str, object]:
         """Where a row is from, for its metadata."""

@@ -137,8 +137,9 @@ def _moment(value: object, name: str, *, ends_day: bool) -> datetime | None:
 
 def _recall(link: Link, identity: str, session: str, name: str, asked: _Asked) -> list[dict[str, object]]:
     ends = monotonic() + SECONDS
-    vector = link.question_vector(asked.query, identity, min(link.settings.embed_timeout, _EMBED_SECONDS))
-    words = asked.query if link.settings.hybrid_search or vector is None else None
+    query, _ = link.redact(asked.query)
+    vector = link.question_vector(query, identity, min(link.settings.embed_timeout, _EMBED_SECONDS))
+    words = query if link.settings.hybrid_search or vector is None else None
 
     def ask(memvec: Memvec) -> list[dict[str, object]]:
         if name == "recall_memory":

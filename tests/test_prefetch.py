@@ -248,18 +248,27 @@ def test_words_answer_when_the_endpoint_is_slow_and_it_is_left_alone_after_that(
     home.configure(prefetch_budget=0.8)
     provider = home.provider("S")
     model.embed_delay = 30.0
-    asked: list[object] = []
-    original = model.answer_embeddings
-    model.answer_embeddings = lambda handler, body: (asked.append(body), original(handler, body))  # type: ignore[method-assign]
-    try:
-        for _ in range(5):
-            assert "02:00 UTC" in provider.prefetch(QUESTION)
-        questions = [body for body in asked if QUESTION in str(body)]
-        assert len(questions) == 2
-        assert "02:00 UTC" in provider.handle_tool_call("recall_memory", {"query": "backup window"})
-    finally:
-        model.answer_embeddings = original  # type: ignore[method-assign]
-        model.embed_delay = 0.0
+    model.embedded.clear()
+    for _ in range(5):
+        assert "02:00 UTC" in provider.prefetch(QUESTION)
+    assert model.embedded.count(QUESTION) == 2
+    assert "02:00 UTC" in provider.handle_tool_call("recall_memory", {"query": "backup window"})
+    assert model.embedded.count("backup window") == 0
+
+
+def test_no_secret_reaches_the_endpoint(home: HomeUnderTest, model: ModelServer) -> None:
+    model.embedded.clear()
+    provider = home.provider("S")
+    provider.on_memory_write("add", "memory", "the harbour gate: password = hunter2")
+    provider.sync_turn(
+        f"the password is hunter2, {QUESTION}", "password=hunter2 it is, I shall not forget that"
+    )
+    settle(provider)
+    embedded(home)
+    assert "harbour" in home.provider("S2").prefetch("is the harbour gate password = hunter2 still right?")
+    provider.handle_tool_call("recall_memory", {"query": "gate password=hunter2"})
+    assert len(model.embedded) >= 5
+    assert "hunter2" not in str(model.embedded)
 
 
 def test_an_endpoint_that_refuses_costs_nothing_but_its_vectors(home: HomeUnderTest) -> None:

@@ -43,10 +43,14 @@ def embed(text: str) -> list[float]:
 
 @dataclass
 class ModelServer:
-    """The server and what it was asked. `embed_status` other than 200 makes embeddings fail."""
+    """The server, what it was asked (`requests`), and the texts it was to embed.
+
+    `embed_status` other than 200 makes embeddings fail, `embed_delay` (seconds) makes them slow.
+    """
 
     steps: list[dict[str, Any]] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
+    embedded: list[str] = field(default_factory=list)
     embed_status: int = 200
     embed_delay: float = 0.0
     port: int = 0
@@ -121,11 +125,12 @@ class ModelServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def answer_embeddings(self, handler: Any, body: dict[str, Any]) -> None:
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        self.embedded += texts
         time.sleep(self.embed_delay)
         if self.embed_status != 200:
             handler.reply({"error": {"message": "out of order"}}, self.embed_status)
             return
-        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         rows = [
             {"object": "embedding", "index": at, "embedding": embed(text)} for at, text in enumerate(texts)
         ]
