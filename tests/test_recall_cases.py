@@ -127,7 +127,7 @@ def test_housekeeping_goes_away_when_another_is_at_it(database: Database) -> Non
         with first.transaction():
             assert first.execute("SELECT * FROM memvec.housekeeping()").fetchall() != []
             assert second.execute("SELECT * FROM memvec.housekeeping()").fetchall() == []
-        assert len(second.execute("SELECT * FROM memvec.housekeeping()").fetchall()) == 5
+        assert second.execute("SELECT * FROM memvec.housekeeping()").fetchall() != []
 
 
 def test_a_vector_waits_for_a_text_that_is_just_changing(database: Database, space: int) -> None:
