@@ -19,7 +19,10 @@ help: ## this list
 demo: $(VENV)/.demo ## see it work, on a server of its own: nothing needed but Python 3.11+
 	@$(PY) examples/demo.py </dev/null
 
-test: tap test-pg16 pytest ## every test (PGSQL_TEST_ADMIN_DSN: use that server instead of a throw-away one)
+# Two suites at a time: the Python tests mostly wait. What a suite prints appears when it ends.
+test: $(VENV)/.test ## every test (PGSQL_TEST_ADMIN_DSN: use that server instead of a throw-away one)
+	@echo 'The tests take some six minutes.'
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target pytest test-host tap test-pg16
 
 tap: $(VENV)/.test build/pgtap/.ready ## the SQL tests, on PostgreSQL 18 (FILES=db/tests/write/add_memory.sql)
 	@$(PY) tools/tap.py --results build/results/tap.json $(FILES) </dev/null

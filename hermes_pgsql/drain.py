@@ -71,6 +71,7 @@ _CALL_TIMEOUT: Final = 45.0  # above the server's own limit for a statement
 EMBED_ATTEMPTS: Final = 8
 EMBED_RETRY: Final = 10.0  # doubles with each attempt
 LONE_TIMEOUTS: Final = 20
+_AFTER_YOU: Final = 0.005
 _GIVE_WAY: Final = 0.0003
 _STOP_WAIT: Final = 0.5
 
@@ -210,8 +211,9 @@ class _Worker:
             except Exception:
                 log.exception("The %s thread met an error it does not know.", self._name)
                 pause = FAILURE_CAP
-            if not self.stopping and pause > 0:
-                self._event.wait(pause)
+            if not self.stopping and pause > 0 and self._event.wait(pause):
+                # Whoever put something is still in the host's hook: leave the interpreter to it.
+                time.sleep(_AFTER_YOU)
 
 
 _lock = threading.Lock()

@@ -15,7 +15,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -177,9 +177,15 @@ class Outbox:
         False: this row never gets a vector). A turn without ``ts`` happened now. Text is cleaned, not
         redacted. Wakes the drains attached to it.
         """
-        if op == "append_turn" and arguments.get("ts") is None:
-            arguments = {**arguments, "ts": datetime.now(UTC)}
-        return self._accept(op, identity, arguments, governance, None)
+        return self.put_all([(op, identity, arguments)], governance)[0]
+
+    def put_all(
+        self,
+        operations: Iterable[tuple[str, str | None, Mapping[str, object]]],
+        governance: Mapping[str, object] | None = None,
+    ) -> list[UUID]:
+        """Accept several operations (op, identity, arguments) together, in order, as ``put`` accepts one."""
+        return self._accept([_operation(*operation, governance) for operation in operations])
 
     def put_file(
         self,
@@ -195,33 +201,16 @@ class Outbox:
         """
         file = os.fspath(Path(path).absolute())
         arguments = {"target": target, "source": source, "path": file}
-        return self._accept("sync_memories", identity, arguments, governance, file)
+        return self._accept([_operation("sync_memories", identity, arguments, governance, file)])[0]
 
-    def _accept(
-        self,
-        op: str,
-        identity: str | None,
-        arguments: Mapping[str, object],
-        governance: Mapping[str, object] | None,
-        file: str | None,
-    ) -> UUID:
-        op_id = uuid4()
-        operation = Operation(
-            op_id=str(op_id),
-            op=op,
-            identity=None if identity is None else cast("str", _plain(str(identity))),
-            arguments=text_of(_plain_arguments(arguments)),
-            governance=text_of(_plain_arguments(governance)) if governance else None,
-            put_at=time.time(),
-            file=file,
-        )
+    def _accept(self, operations: Sequence[Operation]) -> list[UUID]:
         with self._lock:
-            if not self._put_in_file(operation):
-                self._fallbacks += 1
-                self._in_memory().put(operation)
+            if operations and not self._put_in_file(operations):
+                self._fallbacks += len(operations)
+                self._in_memory().put_all(operations)
         for listener in self._listeners:
             listener()
-        return op_id
+        return [UUID(operation.op_id) for operation in operations]
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Have ``listener`` called after every ``put``, on the putting thread: it must return at once."""
@@ -386,9 +375,12 @@ class Outbox:
 
     # File or memory ------------------------------------------------------------
 
-    def _put_in_file(self, operation: Operation) -> bool:
+    def _put_in_file(self, operations: Sequence[Operation]) -> bool:
         def put(store: Store) -> bool:
-            store.put(operation)
+            if len(operations) == 1:
+                store.put(operations[0])
+            else:
+                store.put_all(operations)
             return True
 
         return self._on_file(put) or False
@@ -563,6 +555,26 @@ class Outbox:
 
 class _Unusable(Exception):  # noqa: N818 (a state of things rather than a mistake)
     """The file failed a moment ago and is not to be tried yet."""
+
+
+def _operation(
+    op: str,
+    identity: str | None,
+    arguments: Mapping[str, object],
+    governance: Mapping[str, object] | None,
+    file: str | None = None,
+) -> Operation:
+    if op == "append_turn" and arguments.get("ts") is None:
+        arguments = {**arguments, "ts": datetime.now(UTC)}
+    return Operation(
+        op_id=str(uuid4()),
+        op=op,
+        identity=None if identity is None else cast("str", _plain(str(identity))),
+        arguments=text_of(_plain_arguments(arguments)),
+        governance=text_of(_plain_arguments(governance)) if governance else None,
+        put_at=time.time(),
+        file=file,
+    )
 
 
 def _plain(value: object) -> object:

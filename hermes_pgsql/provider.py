@@ -225,11 +225,14 @@ class PgvectorProvider(_Base):
             return
         from hermes_pgsql.turns import turns_of
 
+        missed: list[dict[str, object]] = []
         for turn in turns_of(history, link.settings.turn_min_chars):
             if turn.said_at is not None and turn.said_at < talk.started:
                 continue  # of an earlier process, which had its own hooks
             if not talk.has_captured(turn.role, turn.content):
-                self._store(link, turn.role, turn.content, turn.said_at or talk.began(turn.content))
+                moment = turn.said_at or talk.began(turn.content)
+                missed.append(self._turn(link, turn.role, turn.content, moment))
+        self._put_turns(link, missed)
 
     @_soft(None)
     def shutdown(self) -> None:
@@ -288,12 +291,14 @@ class PgvectorProvider(_Base):
         now = datetime.now(UTC)
         began = self._talk.began(_text(user_content)) or now
         author = _text(kwargs.get("turn_author"))[:80]
+        turns: list[dict[str, object]] = []
         for role, text, moment in (("user", asked, began), ("assistant", answered, now)):
             if is_substantive(text, link.settings.turn_min_chars):
                 more = {"author": author} if author and role == "user" else {}
-                self._store(link, role, text, moment, session=session, metadata=more)
+                turns.append(self._turn(link, role, text, moment, session=session, metadata=more))
+        self._put_turns(link, turns)
 
-    def _store(
+    def _turn(
         self,
         link: Link,
         role: str,
@@ -302,26 +307,29 @@ class PgvectorProvider(_Base):
         *,
         session: str | None = None,
         metadata: Mapping[str, object] | None = None,
-    ) -> None:
+    ) -> dict[str, object]:
+        """The arguments of a turn to be stored, which counts as stored from now on."""
         policy = link.settings.conversation_embed_policy
         embed = policy == "all" or (
             policy == "substantive_only" and (role == "user" or len(text) >= _ASSISTANT_SUBSTANTIVE)
         )
         content, redacted = link.redact(text)
-        self._put(
-            link,
-            "append_turn",
-            {
-                "session_id": session or self._talk.session,
-                "role": role,
-                "content": content,
-                "parent_session_id": self._parent,
-                "ts": (moment or datetime.now(UTC)).isoformat(),
-                "metadata": self._origin(redacted, metadata),
-                **({} if embed else {"embed": False}),
-            },
-        )
         self._talk.captured(role, text)
+        return {
+            "session_id": session or self._talk.session,
+            "role": role,
+            "content": content,
+            "parent_session_id": self._parent,
+            "ts": (moment or datetime.now(UTC)).isoformat(),
+            "metadata": self._origin(redacted, metadata),
+            **({} if embed else {"embed": False}),
+        }
+
+    def _put_turns(self, link: Link, turns: Sequence[Mapping[str, object]]) -> None:
+        if turns:
+            link.outbox.put_all(
+                [("append_turn", self._identity, turn) for turn in turns], link.settings.governance()
+            )
 
     @_soft(None)
     def on_delegation(
@@ -349,7 +357,7 @@ class PgvectorProvider(_Base):
         if link.settings.sync_turns and (asked or answered):
             text = f"[delegation] task: {asked}\nresult: {answered}"[:_DELEGATION_CHARS]
             more = {"kind": "delegation", "child_session_id": child}
-            self._store(link, "assistant", text, datetime.now(UTC), metadata=more)
+            self._put_turns(link, [self._turn(link, "assistant", text, datetime.now(UTC), metadata=more)])
 
     @_soft("")
     def on_pre_compress(self, messages: Sequence[object] = (), **kwargs: Any) -> str:

@@ -446,6 +446,7 @@ def test_a_home_belongs_to_the_database_it_was_attached_to_last(
 def test_providers_share_one_drain_two_threads_and_one_embedder(
     database: Database, outbox: Outbox, theme: str
 ) -> None:
+    before = set(threading.enumerate())
     try:
         drain = Drain.for_dsn(database.runtime_dsn)
         assert Drain.for_dsn(database.runtime_dsn) is drain
@@ -457,7 +458,11 @@ def test_providers_share_one_drain_two_threads_and_one_embedder(
         other = LocalEmbedder(model="another")
         assert drain.attach(outbox, other) is other
         assert sent(drain, outbox)
-        ours = [thread for thread in threading.enumerate() if thread.name.startswith("hermes-pgsql-")]
+        ours = [
+            thread
+            for thread in set(threading.enumerate()) - before
+            if thread.name.startswith("hermes-pgsql-")
+        ]
         assert {"hermes-pgsql-drain"} <= {thread.name for thread in ours}
         assert len(ours) <= 2 + 3  # and three of the pool
         assert all(thread.daemon for thread in ours)
