@@ -215,6 +215,7 @@ class ThemeStats:
     turns: int
     entries_embedded: int
     turns_embedded: int
+    redacted: int
     last_write: datetime | None
 
 

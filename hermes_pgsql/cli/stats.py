@@ -46,6 +46,7 @@ def _show_themes(themes: Sequence[ThemeStats]) -> None:
     table.add_column("with vector", justify="right")
     table.add_column("turns", justify="right", footer=f"{turns:,}")
     table.add_column("with vector", justify="right")
+    table.add_column("masked", justify="right")
     table.add_column("last write", justify="right")
     for theme in themes:
         table.add_row(
@@ -55,6 +56,7 @@ def _show_themes(themes: Sequence[ThemeStats]) -> None:
             _share(theme.entries_embedded, theme.entries),
             f"{theme.turns:,}",
             _share(theme.turns_embedded, theme.turns),
+            f"{theme.redacted:,}",
             age(theme.last_write),
         )
     show(table)

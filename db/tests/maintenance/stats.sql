@@ -6,7 +6,7 @@ SELECT is(pg_get_function_arguments('memvec.stats'::regproc), '', 'takes nothing
 SELECT is(
     pg_get_function_result('memvec.stats'::regproc),
     'TABLE(agent_identity text, kind text, entries bigint, turns bigint, entries_embedded bigint, turns_embedded bigint, '
-    'last_write timestamp with time zone)', 'returns these columns'
+    'redacted bigint, last_write timestamp with time zone)', 'returns these columns'
 );
 SELECT volatility_is('memvec', 'stats', 'stable', 'is stable');
 SELECT is_definer('memvec', 'stats', 'runs as its owner');
@@ -25,7 +25,7 @@ DO $$
 BEGIN
     PERFORM memvec.add_memory('stats', 'memory', 'one', p_embedding => memvec_tests.vec(1), p_space => current_setting('stats.space')::int);
     PERFORM memvec.add_memory('stats', 'memory', 'one', p_embedding => memvec_tests.vec(1), p_space => current_setting('stats.other')::int);
-    PERFORM memvec.add_memory('stats', 'user', 'two');
+    PERFORM memvec.add_memory('stats', 'user', 'two [redacted], password=[redacted], redacted');
     PERFORM memvec.append_turn('stats', 's', 'user', 'old turn', p_ts => '2026-01-01Z');
     PERFORM memvec.append_turn('stats-turns', 's', 'user', 'old turn', p_ts => '2026-01-01Z', p_embedding => memvec_tests.vec(1),
                                p_space => current_setting('stats.other')::int);
@@ -36,11 +36,11 @@ END
 $$;
 SELECT results_eq(
     $$ SELECT * FROM memvec.stats() WHERE agent_identity LIKE 'stats%' OR agent_identity = 'whatsapp-dm' $$,
-    $$ VALUES ('stats', 'theme', 2::bigint, 1::bigint, 1::bigint, 0::bigint, now()),
-              ('stats-silent', 'theme', 0, 0, 0, 0, NULL),
-              ('stats-turns', 'theme', 0, 1, 0, 1, '2026-01-01Z'),
-              ('whatsapp-dm', 'direct', 2, 0, 0, 0, now()) $$,
-    'a row for each theme; a row with vectors in two spaces counts once; a sink is one row'
+    $$ VALUES ('stats', 'theme', 2::bigint, 1::bigint, 1::bigint, 0::bigint, 2::bigint, now()),
+              ('stats-silent', 'theme', 0, 0, 0, 0, 0, NULL),
+              ('stats-turns', 'theme', 0, 1, 0, 1, 0, '2026-01-01Z'),
+              ('whatsapp-dm', 'direct', 2, 0, 0, 0, 0, now()) $$,
+    'a row for each theme; a row with vectors in two spaces counts once; masked secrets are counted; a sink is one row'
 );
 RESET SESSION AUTHORIZATION;
 SELECT memvec_tests.act_as('tap_reader');
