@@ -90,6 +90,8 @@ class Link:
         self.settings = settings
         self.outbox = Outbox.open(home)
         self.problem: str | None = None
+        self._key: tuple[str, str] = _key_of(home, settings)
+        self._dsn: str | None = None
         self._memvec: Memvec | None = None
         self._drain: Drain | None = None
         choice = open_embedder(settings)
@@ -106,6 +108,7 @@ class Link:
         self._registered: set[str] = set()
         # Targets whose file was queued by this process and may not have been read yet.
         self.marked_files: dict[str, bool] = {}
+        _newest[self.outbox.path] = self._key
         self._attach()
 
     @classmethod
@@ -115,13 +118,15 @@ class Link:
         Providers that exist keep the one they have; the next provider follows a changed configuration.
         """
         settings = settings_of(home)
-        key = (str(home), settings.model_dump_json())
+        key = _key_of(home, settings)
         with _links_lock:
             link = _links.get(key)
             if link is None:
                 link = _links[key] = Link(home, settings)
                 while len(_links) > _LINKS:
                     _links.popitem(last=False)
+            elif _newest.get(link.outbox.path) != key:
+                link._come_back()
             return link
 
     # Getting there ------------------------------------------------------------
@@ -135,6 +140,12 @@ class Link:
         except (ConfigError, MissingExtra) as error:
             self._note_problem(error)
 
+    def _come_back(self) -> None:
+        """Serve the home again, whose configuration was another one meanwhile."""
+        _newest[self.outbox.path] = self._key
+        if self._dsn is not None:
+            self._serve(self._dsn)
+
     def _start_server(self) -> None:
         pause = threading.Event()
         while True:
@@ -146,8 +157,20 @@ class Link:
             pause.wait(_OPEN_AGAIN)
 
     def _serve(self, dsn: str) -> None:
+        with _links_lock:
+            drain = Drain.for_dsn(dsn)
+            # A server may be up only when the configuration is another one already.
+            if _newest.get(self.outbox.path) == self._key:
+                self._carry_with(drain)
+            self._drain = drain
+            self._dsn = dsn
+            self._memvec = Memvec(dsn, self.settings.governance())
+        self.problem = None
+        self._opened.set()
+
+    def _carry_with(self, drain: Drain) -> None:
+        """Have ``drain``, and no other, carry what is in the outbox, under these settings."""
         settings = self.settings
-        drain = Drain.for_dsn(dsn)
         used = drain.attach(
             self.outbox,
             self.embedder if settings.embed_on_write else None,
@@ -157,10 +180,6 @@ class Link:
         )
         if used is not None:
             self.embedder = used
-        self._drain = drain
-        self._memvec = Memvec(dsn, settings.governance())
-        self.problem = None
-        self._opened.set()
 
     def _note_problem(self, error: Exception) -> None:
         text = str(error)
@@ -239,7 +258,12 @@ class Link:
             if self._calls >= _CALLS_AT_ONCE:
                 raise _TooSlow
             self._calls += 1
-        threading.Thread(target=run, name="hermes-pgsql-ask", daemon=True).start()
+        try:
+            threading.Thread(target=run, name="hermes-pgsql-ask", daemon=True).start()
+        except RuntimeError:
+            with self._lock:
+                self._calls -= 1
+            raise DatabaseUnavailable("No thread can be started to ask the database.") from None
         if not done.wait(seconds):
             raise _TooSlow
         if errors:
@@ -317,9 +341,15 @@ class _TooSlow(Exception):  # noqa: N818
 
 _LINKS: Final = 16
 _links: OrderedDict[tuple[str, str], Link] = OrderedDict()
-_links_lock = threading.Lock()
+# By outbox: the key of the link made or asked for last, whose settings say where its operations go.
+_newest: dict[Path, tuple[str, str]] = {}
+_links_lock = threading.RLock()
 _read: dict[Path, tuple[object, Settings]] = {}
 _warned: set[str] = set()
+
+
+def _key_of(home: Path, settings: Settings) -> tuple[str, str]:
+    return str(home), settings.model_dump_json()
 
 
 def settings_of(home: Path) -> Settings:
@@ -348,7 +378,7 @@ def _warn_once(text: str) -> None:
 
 def _after_fork() -> None:
     global _links_lock
-    _links_lock = threading.Lock()
+    _links_lock = threading.RLock()
     for link in _links.values():
         link.unlock()
 

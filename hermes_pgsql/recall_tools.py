@@ -98,6 +98,8 @@ def _limit(value: object) -> int:
         number = float(value) if isinstance(value, int | float | str) else DEFAULT_LIMIT
     except ValueError:
         return DEFAULT_LIMIT
+    except OverflowError:  # a whole number too large for a float
+        return MAX_LIMIT
     if math.isnan(number):
         return DEFAULT_LIMIT
     return int(max(1, min(MAX_LIMIT, number)))

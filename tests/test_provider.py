@@ -223,6 +223,19 @@ def test_changed_rules_hold_for_the_next_session(home: HomeUnderTest) -> None:
     assert home.query("SELECT DISTINCT agent_identity FROM memvec.conversations") == [("marketing",)]
 
 
+def test_a_configuration_that_is_taken_back_has_its_database_again(
+    home: HomeUnderTest, empty_database: Any
+) -> None:
+    home.provider("s1")
+    home.configure(dsn=empty_database.runtime_dsn)
+    home.provider("s2")
+    home.configure(dsn=home.dsn)
+    third = home.provider("s3")
+    third.sync_turn(ASKED, ANSWERED, session_id="s3")
+    settle(third)
+    assert [turn[0] for turn in home.turns()] == ["s3", "s3"]
+
+
 # Turns ------------------------------------------------------------
 
 
@@ -721,7 +734,7 @@ def test_scopes_targets_and_limits(told: PgvectorProvider) -> None:
         ask(told, "recall_memory", query="backup", scope="Sales")["results"][0]["agent_identity"] == "sales"
     )
     assert ask(told, "recall_memory", query="backup", limit=1)["count"] == 1
-    for limit in ("abc", None, float("nan"), -3, 10**30, [1]):
+    for limit in ("abc", None, float("nan"), -3, 10**30, 10**400, [1]):
         assert 1 <= ask(told, "recall_memory", query="backup", limit=limit)["count"] <= 2
     assert ask(told, "recall_conversation", query="backup", scope="session")["count"] == 2
     other = PgvectorProvider()
