@@ -538,8 +538,9 @@ class Drain:
             self._outages += 1
         if self._database.error is None:
             log.warning(
-                "Nothing can be stored in the database now; it is kept in the outbox and sent later. %s",
+                "Nothing can be stored in the database now; it is kept in the outbox and sent later. %s%s",
                 error,
+                "\nTo see whether it is back, run: hermes memory status" if unreachable else "",
             )
         self._database.fail(str(error), UNAVAILABLE_CAP if unreachable else None)
         self._behind = False

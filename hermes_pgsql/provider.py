@@ -148,7 +148,8 @@ class PgvectorProvider(_Base):
 
     @_soft(cast("dict[str, Any]", {}))
     def get_status_config(self, provider_config: object = None) -> dict[str, Any]:
-        """What ``hermes memory status`` prints: settings without secrets, and what waits in the outbox."""
+        """What ``hermes memory status`` prints: settings without secrets, whether the database is ready
+        (which takes a few seconds at most), and what waits in the outbox."""
         from hermes_pgsql.host.status import status_of
 
         return status_of(self._home, provider_config, self.unavailable_reason())

@@ -365,6 +365,7 @@ def test_status_shows_settings_and_outbox_and_no_password(tmp_path: Path) -> Non
     provider.on_memory_write("add", "memory", "waits")
     shown = provider.get_status_config({"dsn": home.dsn})
     assert shown["database"] == "postgresql://hermes:****@127.0.0.1:1/x"
+    assert shown["schema"].startswith("not ready: The database cannot be reached")
     assert shown["prefetch_limit"] == 50
     assert "prefetch_limit" in shown["warnings"]
     assert re.match(r"\d+ waiting, 0 without vector yet, 0 set aside", shown["outbox"])

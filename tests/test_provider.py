@@ -583,6 +583,14 @@ def test_a_schema_that_is_missing_is_named_and_nothing_is_lost(
     wait_for(lambda: "migrate" in caplog.text)
     assert provider._link is not None
     assert provider._link.outbox.depth() >= 1
+    schema = provider.get_status_config()["schema"]
+    assert schema.startswith("not ready")
+    assert "hermes-pgsql migrate" in schema
+
+
+def test_the_status_names_the_version_of_the_schema(home: HomeUnderTest) -> None:
+    version = home.query("SELECT max(version) FROM memvec.schema_migrations")[0][0]
+    assert home.provider().get_status_config()["schema"] == f"ready, version {version}"
 
 
 PROGRAM = """

@@ -1,15 +1,23 @@
-"""What ``hermes memory status`` shows of this provider. Reads files only: no database, no network."""
+"""What ``hermes memory status`` shows of this provider: settings, whether the database is ready, what waits.
+
+The database is asked for its schema's version and given a few seconds. An embedded server is not started.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_pgsql.config import hermes_home
-from hermes_pgsql.errors import HermesPgsqlError, redact_dsn
+from hermes_pgsql.errors import HermesPgsqlError, NotMigrated, redact_dsn
+
+if TYPE_CHECKING:
+    from hermes_pgsql.config import Settings
 
 __all__ = ["status_of"]
+
+_SECONDS: Final = 3.0  # for the database's answer
 
 
 def status_of(home: Path | None, given: object, unavailable: str) -> dict[str, Any]:
@@ -43,7 +51,35 @@ def _settings(home: Path, shown: dict[str, Any]) -> dict[str, Any] | None:
         database = f"none: {error}"
     changed = settings.model_dump(exclude={"dsn", "admin_dsn", "warnings"}, exclude_defaults=True)
     changed.setdefault("embed_url", "(none: the built-in model where installed, else words only)")
-    return {"database": database, **{key: _plain(value) for key, value in changed.items()}}
+    return {
+        "database": database,
+        "schema": _schema(settings),
+        **{key: _plain(value) for key, value in changed.items()},
+    }
+
+
+def _schema(settings: Settings) -> str:
+    """Whether the database can be used, and what to do if not, on one line."""
+    from hermes_pgsql.client import Memvec
+    from hermes_pgsql.migrate import db_files
+    from hermes_pgsql.opening import wants_embedded
+
+    dsn = settings.dsn
+    try:
+        if wants_embedded(settings):
+            from hermes_pgsql import embedded
+
+            server = embedded.status().server
+            if server is None:
+                return "not known: the embedded server does not run; it starts with the next session"
+            dsn = server.runtime_dsn
+        version = Memvec(dsn or "", timeout=_SECONDS).schema_version()
+        needed = max(file.version for file in db_files().migrations)
+        if version < needed:
+            raise NotMigrated(f"The schema is of version {version}, and this package needs {needed}.")
+    except HermesPgsqlError as error:
+        return redact_dsn(f"not ready: {error}".replace("\n", " "))
+    return f"ready, version {version}"
 
 
 def _outbox(home: Path) -> dict[str, Any]:
