@@ -28,6 +28,8 @@ PRIVATE = "-----BEGIN RSA PRIVATE " + "KEY-----\nMIIEow\nIBAAKC\n-----END RSA PR
         ("Das Passwort lautet Sommer2026!", f"Das Passwort lautet {MASK}!"),
         ("--password s3cretpw --user x", f"--password {MASK} --user x"),
         ("ALTER ROLE x PASSWORD 'abc'", f"ALTER ROLE x PASSWORD '{MASK}'"),
+        ("AccountName=x;AccountKey=abc/d+e==;More=y", f"AccountName=x;AccountKey={MASK};More=y"),
+        ("Endpoint=x;SharedAccessKey=abc/d+e=", f"Endpoint=x;SharedAccessKey={MASK}"),
         (f"use {KEY} for it", f"use {MASK} for it"),
         (f"export GITHUB_TOKEN={GITHUB}", f"export GITHUB_TOKEN={MASK}"),
         (f"cookie jar {WEB_TOKEN}", f"cookie jar {MASK}"),
