@@ -344,7 +344,9 @@ class PgvectorProvider(_Base):
 
         asked, answered = said(text_of(task)), said(text_of(result))
         child = _text(child_session_id)
-        short, _ = link.redact(asked[:_TASK_CHARS])
+        # Before anything is cut off: half a secret may look like none.
+        asked, masked_in_task = link.redact(asked)
+        answered, masked_in_result = link.redact(answered)
         self._put(
             link,
             "record_delegation",
@@ -352,12 +354,14 @@ class PgvectorProvider(_Base):
                 "session_id": self._talk.session,
                 "child_session_id": child or None,
                 "child_identity": _text(kwargs.get("child_identity")) or None,
-                "attrs": {"task": short, "result_chars": len(answered)},
+                "attrs": {"task": asked[:_TASK_CHARS], "result_chars": len(answered)},
             },
         )
         if link.settings.sync_turns and (asked or answered):
             text = f"[delegation] task: {asked}\nresult: {answered}"[:_DELEGATION_CHARS]
-            more = {"kind": "delegation", "child_session_id": child}
+            more: dict[str, object] = {"kind": "delegation", "child_session_id": child}
+            if masked := masked_in_task + masked_in_result:
+                more["redacted"] = masked
             self._put_turns(link, [self._turn(link, "assistant", text, datetime.now(UTC), metadata=more)])
 
     @_soft("")

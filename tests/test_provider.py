@@ -367,6 +367,16 @@ def test_delegations_are_recorded_and_found(home: HomeUnderTest) -> None:
     assert home.query("SELECT parent_session_id FROM memvec.conversations") == [("boss",)]
 
 
+def test_a_secret_at_the_place_where_a_long_task_is_cut_is_masked(home: HomeUnderTest) -> None:
+    address = "postgres://u:" + "Sup3rSecretPassw0rd@db/x"
+    provider = home.provider("s1")
+    provider.on_delegation(f"{'x' * 470} {address}", f"{'y' * 7480} {address}")
+    settle(provider)
+    stored = home.turns()[0][2] + str(home.query("SELECT attrs FROM memvec.memory_agent_edges"))
+    assert "Sup3r" not in stored
+    assert home.metadata()[0]["redacted"] == 2
+
+
 # Notes ------------------------------------------------------------
 
 
