@@ -155,13 +155,17 @@ def format_rows(rows: Iterable[Prefetched], limit: int) -> Recall:
         text = harmless_line(row.content)
         if not text or _is_threat(row, text):
             continue
-        line = f"- {_source(row)}: “{_cut(text, ROW_CHARS)}”"
+        line = f"- {_source(row)}: “{_cut(text.translate(_QUOTES), ROW_CHARS)}”"
         if len(line) + 1 > room:
             break
         room -= len(line) + 1
         lines.append(line)
         shown.append(_shown(row))
     return Recall("\n".join([_TITLE, *lines]), tuple(shown)) if lines else NOTHING
+
+
+# A row must not end its own quotation and begin what looks like another row.
+_QUOTES: Final = str.maketrans("“”", '""')
 
 
 def _source(row: Prefetched) -> str:
@@ -195,12 +199,16 @@ _MEMORY_CONTEXT: Final = re.compile(r"memory\s*[-‐‑‒–—_]\s*context", r
 _BRACKET: Final = re.compile(r"\[(?=\s*/?\s*(?:system|inst|important|context|end|start)\b)", re.IGNORECASE)
 _ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|.)?", re.DOTALL)
 _UNSEEN: Final = frozenset(("Cc", "Cf", "Co", "Cs", "Zl", "Zp"))
+# Letters and marks that show nothing, and so can hide a tag from whoever looks for it.
+_BLANK: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _HEAD_OF_TURN: Final = re.compile(r"^\s*(system|user|assistant|human|developer|tool)\s*:", re.IGNORECASE)
 
 
 def harmless_line(text: str) -> str:
     """``text`` as one line that is only data: no control or invisible characters, no tags of prompts."""
-    text = _ANSI.sub("", text)
+    text = _BLANK.sub("", _ANSI.sub("", text))
     text = "".join(
         ch if unicodedata.category(ch) not in _UNSEEN else " " if ch.isspace() else "" for ch in text
     )
