@@ -108,8 +108,8 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 _NAMES: Final = (
-    r"pass(?:word|wd|phrase|code)?|pwd|secret|api[-_ ]?key|(?:account|(?:shared[-_ ]?)?access)[-_ ]?key(?:[-_ ]?id)?"
-    r"|secret[-_ ]?key"
+    r"pass(?:word|wd|phrase|code)?|pwd|secret|api[-_ ]?key|secret[-_ ]?key"
+    r"|(?:account|(?:shared[-_ ]?)?access)[-_ ]?key(?:[-_ ]?id)?"
     r"|private[-_ ]?key|(?:auth|access|refresh|id|session)[-_ ]?token|client[-_ ]?secret|signing[-_ ]?key"
     r"|encryption[-_ ]?key|token|credentials?|passwort|kennwort|contraseña|mot de passe|пароль"
     r"|密码|密碼|パスワード"
