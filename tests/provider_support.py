@@ -79,10 +79,10 @@ class HomeUnderTest:
 
 
 def settle(provider: PgvectorProvider, seconds: float = 20.0) -> None:
-    """Until everything the provider wrote is in the database."""
+    """Until everything the provider wrote is in the database. A flush ends early at a sign of an outage."""
     link = provider._link
     assert link is not None
-    assert link.flush(seconds)
+    wait_for(lambda: link.flush(seconds), seconds)
 
 
 def embedded(home: HomeUnderTest, seconds: float = 20.0) -> None:
