@@ -529,6 +529,21 @@ def test_a_copied_home_is_another_source_and_a_moved_one_the_same(home: HomeUnde
     assert source_of(moved) == first
 
 
+def test_a_moved_home_keeps_its_id_where_nothing_can_be_written(home: HomeUnderTest) -> None:
+    first = source_of(home.path)
+    moved = home.path.rename(home.path.with_name("moved"))
+    program = """
+import resource, sys
+from pathlib import Path
+from hermes_pgsql.host.home import source_of
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+print(source_of(Path(sys.argv[1])), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(moved)], capture_output=True, text=True)
+    assert done.stderr.strip() == str(first)
+    assert source_of(moved) == first
+
+
 def test_two_homes_of_one_theme_do_not_take_each_others_notes(home: HomeUnderTest) -> None:
     home.write_file("MEMORY.md", "shared note", "of the first home")
     settle(home.provider())

@@ -84,7 +84,8 @@ def _read(path: Path, home: Path) -> UUID | None:
         log.info("%s is a copy of another home: its files get an id of their own.", home)
         return None
     if kept.get("inode") != number or moved:
-        _write(path, home, source)
+        with suppress(OSError):  # a folder that is read-only now keeps its id all the same
+            _write(path, home, source)
     return source
 
 
