@@ -22,6 +22,7 @@ from hermes_pgsql.config import ENVIRONMENT, Settings, load_settings, report_war
 from hermes_pgsql.drain import Drain
 from hermes_pgsql.embedding import Embedder, EmbedderUnavailable, Embedding, EmbeddingError
 from hermes_pgsql.errors import ConfigError, DatabaseUnavailable, HermesPgsqlError, MissingExtra
+from hermes_pgsql.host.home import forget_changes
 from hermes_pgsql.opening import open_embedder, runtime_dsn, start_embedded, wants_embedded
 from hermes_pgsql.outbox import Outbox
 from hermes_pgsql.redact import redact, redacted_text
@@ -108,7 +109,7 @@ class Link:
         self._registered: set[str] = set()
         # Targets whose file was queued by this process and may not have been read yet.
         self.marked_files: dict[str, bool] = {}
-        _newest[self.outbox.path] = self._key
+        self._lead()
         self._attach()
 
     @classmethod
@@ -142,9 +143,16 @@ class Link:
 
     def _come_back(self) -> None:
         """Serve the home again, whose configuration was another one meanwhile."""
-        _newest[self.outbox.path] = self._key
+        self._lead()
         if self._dsn is not None:
             self._serve(self._dsn)
+
+    def _lead(self) -> None:
+        """From now on these settings say where the home's operations go; its files may not be there yet."""
+        before = _newest.get(self.outbox.path, self._key)
+        _newest[self.outbox.path] = self._key
+        if before != self._key:
+            forget_changes(self.home)
 
     def _start_server(self) -> None:
         pause = threading.Event()

@@ -236,6 +236,16 @@ def test_a_configuration_that_is_taken_back_has_its_database_again(
     assert [turn[0] for turn in home.turns()] == ["s3", "s3"]
 
 
+def test_a_changed_configuration_has_the_files_read_again(home: HomeUnderTest) -> None:
+    home.write_file("MEMORY.md", "a note in the file")
+    settle(home.provider("s1"))
+    with psycopg.connect(home.admin_dsn) as connection:
+        connection.execute("TRUNCATE memvec.memory_entries CASCADE")  # as in a database of its own
+    home.configure(prefetch_limit=3)
+    settle(home.provider("s2"))
+    assert [content for _theme, _target, content in home.entries()] == ["a note in the file"]
+
+
 # Turns ------------------------------------------------------------
 
 

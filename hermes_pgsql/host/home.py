@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, cast
 from uuid import UUID, uuid4
 
-__all__ = ["MEMORY_FILES", "changed_files", "memory_file", "source_of"]
+__all__ = ["MEMORY_FILES", "changed_files", "forget_changes", "memory_file", "source_of"]
 
 MEMORY_FILES: Final = {"memory": "MEMORY.md", "user": "USER.md"}
 FOLDER: Final = "hermes-pgsql"
@@ -147,6 +147,13 @@ def changed_files(home: Path) -> list[tuple[str, bool]]:
             _seen[home, target] = mark
         changed.append((target, first))
     return changed
+
+
+def forget_changes(home: Path) -> None:
+    """Have ``changed_files`` report all files of this home again."""
+    with _lock:
+        for target in MEMORY_FILES:
+            _seen.pop((home, target), None)
 
 
 def _mark(path: Path) -> _Mark:
