@@ -360,7 +360,7 @@ def test_leaving_setup_changes_nothing(tmp_path: Path, database: Any) -> None:
 
 def test_status_shows_settings_and_outbox_and_no_password(tmp_path: Path) -> None:
     home = HomeUnderTest(tmp_path, "postgresql://hermes:hunter2@127.0.0.1:1/x", "")
-    home.configure(prefetch_limit="99", embed_url="http://me:pw9@127.0.0.1:1")
+    home.configure(prefetch_limit="99", embed_url="http://me:pw9@127.0.0.1:1/v1?api_key=pw9x")
     provider = home.provider()
     provider.on_memory_write("add", "memory", "waits")
     shown = provider.get_status_config({"dsn": home.dsn})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_pgsql.config import hermes_home
 from hermes_pgsql.errors import HermesPgsqlError, NotMigrated, redact_dsn
+from hermes_pgsql.redact import redacted_text
 
 if TYPE_CHECKING:
     from hermes_pgsql.config import Settings
@@ -45,15 +46,17 @@ def _settings(home: Path, shown: dict[str, Any]) -> dict[str, Any] | None:
     settings = settings_of(home)
     if settings.warnings:
         shown["warnings"] = " ".join(settings.warnings)
+    schema: dict[str, Any] = {}
     try:
         database = "embedded" if wants_embedded(settings) else redact_dsn(settings.dsn or "")
+        schema["schema"] = _schema(settings)
     except HermesPgsqlError as error:
-        database = f"none: {error}"
+        database = f"none: {error}".replace("\n", " ")
     changed = settings.model_dump(exclude={"dsn", "admin_dsn", "warnings"}, exclude_defaults=True)
     changed.setdefault("embed_url", "(none: the built-in model where installed, else words only)")
     return {
         "database": database,
-        "schema": _schema(settings),
+        **schema,
         **{key: _plain(value) for key, value in changed.items()},
     }
 
@@ -98,4 +101,5 @@ def _outbox(home: Path) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    return redact_dsn(value) if isinstance(value, str) else value
+    # An address may carry its key behind the question mark.
+    return redacted_text(redact_dsn(value)) if isinstance(value, str) else value
