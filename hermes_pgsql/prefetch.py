@@ -28,6 +28,7 @@ __all__ = ["Recall", "Shown", "format_rows", "harmless_line", "recall"]
 
 TOTAL_CHARS: Final = 2400
 ROW_CHARS: Final = 360
+_READ_CHARS: Final = 4 * ROW_CHARS  # of a row, whose rest is not shown anyway
 QUERY_CHARS: Final = 4000
 _EMBED_SHARE: Final = 0.6  # of the budget, so that words still get their turn
 _TITLE: Final = (
@@ -152,7 +153,7 @@ def format_rows(rows: Iterable[Prefetched], limit: int) -> Recall:
     for row in rows:
         if len(lines) == limit:
             break
-        text = harmless_line(row.content)
+        text = harmless_line(row.content[:_READ_CHARS])
         if not text or _is_threat(row, text):
             continue
         line = f"- {_source(row)}: “{_cut(text.translate(_QUOTES), ROW_CHARS)}”"
@@ -191,7 +192,7 @@ def _shown(row: Prefetched) -> Shown:
 
 # Names of tags by which hosts and models tell instructions from data.
 _TAG: Final = re.compile(
-    r"<(?=[\s/|<]*(?:memory-?\s*context|system|user|human|assistant|developer|tool|function|instruction|prompt|sys\b"
+    r"<(?=[\s/|<]{0,40}(?:memory-?\s*context|system|user|human|assistant|developer|tool|function|instruction|prompt|sys\b"
     r"|im_|invoke|parameter|thinking|reminder|context|start_of|end_of|s>|\|))",
     re.IGNORECASE,
 )
