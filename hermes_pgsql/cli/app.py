@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_pgsql.cli import add, index, install, migrate, search, server, stats
+from hermes_pgsql.cli import add, index, install, migrate, outbox, search, server, stats
 
 app = typer.Typer(
     name="hermes-pgsql",
@@ -42,3 +42,4 @@ app.command()(add.add)
 app.command()(search.search)
 app.command()(stats.stats)
 app.command()(index.index)
+app.command()(outbox.outbox)

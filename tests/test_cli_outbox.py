@@ -1,0 +1,72 @@
+"""The command that shows a home's outbox, on an operation that the database really refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Database
+
+from hermes_pgsql.drain import Drain
+from hermes_pgsql.outbox import Outbox
+
+KEY = "agent:main:whatsapp:dm:15550100123"
+
+
+def run(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hermes_pgsql", "outbox", "--hermes-home", str(home), *options],
+        env=os.environ | {"COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def refused(database: Database, tmp_path: Path) -> tuple[Path, str]:
+    """A home with a turn whose role the database does not know, and the id of it."""
+    outbox = Outbox.open(tmp_path)
+    op_id = outbox.put("append_turn", KEY, {"session_id": "s", "role": "bogus", "content": "hello there"})
+    drain = Drain(database.runtime_dsn)
+    drain.attach(outbox, None)
+    drain.flush(30)
+    drain.stop(10)
+    assert outbox.counts().poison == 1
+    return tmp_path, str(op_id)
+
+
+def test_it_lists_what_was_refused_and_why_but_not_for_whom(refused: tuple[Path, str]) -> None:
+    home, op_id = refused
+    text = run(home)
+    assert text.returncode == 0, text.stderr
+    assert op_id in text.stdout
+    assert "role" in text.stdout
+    shown: dict[str, Any] = json.loads(run(home, "--json").stdout)
+    assert shown["counts"] == {"waiting": 0, "sent": 0, "poison": 1}
+    assert shown["refused"][0]["code"] == "MV001"
+    assert "15550100123" not in text.stdout + json.dumps(shown)
+
+
+def test_a_refused_operation_is_sent_again_or_forgotten(refused: tuple[Path, str]) -> None:
+    home, op_id = refused
+    assert json.loads(run(home, "--retry", op_id, "--json").stdout)["counts"]["waiting"] == 1
+    again = run(home, "--retry", op_id)
+    assert again.returncode == 1
+    assert "set aside" in again.stderr
+
+
+def test_forgetting(refused: tuple[Path, str]) -> None:
+    home, op_id = refused
+    assert json.loads(run(home, "--drop", op_id, "--json").stdout)["counts"]["poison"] == 0
+
+
+def test_a_home_that_is_not_there(tmp_path: Path) -> None:
+    done = run(tmp_path / "none")
+    assert done.returncode == 1
+    assert "There is no home" in done.stderr
