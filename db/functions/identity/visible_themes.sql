@@ -19,5 +19,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.visible_themes IS
-'Returns the themes about which the login role is told how much they hold: its own for a bound role, none where binding is required and missing; NULL = every theme. Internal.';
+'Returns the themes that the login role may read or be told about: its own for a bound role, none where binding is required and missing; NULL = every theme. Internal.';
 REVOKE ALL ON FUNCTION memvec.visible_themes FROM public;

@@ -8,14 +8,10 @@ SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_bound text[];
+    v_bound text[] := memvec.visible_themes();
     v_fleet text[];
     v_host text[];
 BEGIN
-    SELECT CASE WHEN bool_or(r.read_all) THEN NULL ELSE array_agg(r.agent_identity) END
-      INTO v_bound
-      FROM memvec.role_identities AS r
-     WHERE r.role_name = session_user;
     SELECT memvec.theme_list(string_to_array(s.value, ',')) || '{default}'::text[]
       INTO v_fleet
       FROM memvec.settings AS s

@@ -20,7 +20,6 @@ DECLARE
     v_named record;
     v_filter memvec.recall_filter;
     v_scope text := coalesce(memvec.clean_key(p_scope), 'own');
-    v_readable text[] := memvec.readable_themes(p_governance);
 BEGIN
     SELECT * INTO v_who FROM memvec.acting_as(p_identity, p_governance);
     v_filter.person_key := v_who.person_key;
@@ -47,7 +46,7 @@ BEGIN
     ELSIF v_scope = 'all' THEN
         v_filter.own := v_who.agent_identity;
         v_filter.others := true;
-        v_filter.themes := v_readable;
+        v_filter.themes := memvec.readable_themes(p_governance);
     ELSE
         SELECT * INTO v_named FROM memvec.governed_identity(v_scope, p_governance);
         IF v_named.agent_identity = v_who.agent_identity AND v_named.reason NOT IN ('not-in-allowlist', 'bench-reject') THEN
@@ -58,7 +57,7 @@ BEGIN
                 MESSAGE = format('scope "%s" is a sink of chats or benchmarks and cannot be read from theme "%s"',
                                  v_named.agent_identity, v_who.agent_identity),
                 HINT = 'Use scope own, all, or the name of an ordinary theme.';
-        ELSIF v_named.reason IN ('not-in-allowlist', 'bench-reject') OR v_named.agent_identity <> ALL (v_readable) THEN
+        ELSIF v_named.reason IN ('not-in-allowlist', 'bench-reject') OR v_named.agent_identity <> ALL (memvec.readable_themes(p_governance)) THEN
             RAISE EXCEPTION USING
                 ERRCODE = 'MV003',
                 MESSAGE = format('scope "%s" may not be read here', left(v_scope, 80)),
