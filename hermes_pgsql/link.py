@@ -97,7 +97,6 @@ class Link:
         self._drain: Drain | None = None
         choice = open_embedder(settings)
         self.embedder: Embedder | None = choice.embedder
-        self.embedder_reason = choice.reason
         self._opened = threading.Event()
         self._lock = threading.Lock()
         self._embed_breaker = Breaker(2, 15.0, 60.0)
