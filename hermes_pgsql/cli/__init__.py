@@ -68,6 +68,7 @@ def _run_command(arguments: Sequence[str]) -> int:
     import logging
 
     from hermes_pgsql.cli.app import app
+    from hermes_pgsql.cli.completion import VARIABLE
     from hermes_pgsql.cli.output import say_misuse
 
     # What a library logs, the command says itself, and once.
@@ -77,6 +78,10 @@ def _run_command(arguments: Sequence[str]) -> int:
         # Not left to the parser: it would repeat the password.
         say_misuse("A connection string goes behind --dsn or --admin-dsn.")
         return USAGE
+    if VARIABLE in os.environ:
+        from typer.completion import completion_init  # pyright: ignore[reportPrivateImportUsage]
+
+        completion_init()  # a shell asks for words: let typer know the shells
     try:
         app(args=list(arguments), prog_name="hermes-pgsql")
     except SystemExit as stop:

@@ -39,7 +39,14 @@ def add(
     dsn: Dsn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store TEXT as an entry of a theme's memory or, with --session, as a turn of a conversation."""
+    """Store TEXT as an entry of a theme's memory or, with --session, as a turn of a conversation.
+
+    \b
+    Examples:
+      hermes-pgsql add --as ops "Ines gets the disk alarms."
+      hermes-pgsql add --as ops --session s1 --role user "Who is on call?"
+      hermes-pgsql add --as ops < note.txt
+    """
     from hermes_pgsql.cli.vectors import vector_of_document
     from hermes_pgsql.opening import open_memvec
 

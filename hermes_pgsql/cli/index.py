@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
+from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
 from hermes_pgsql.cli.output import progress_bar, say, show_json
 
 
 def index(
-    admin_dsn: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HERMES_PGSQL_ADMIN_DSN",
-            show_default=False,
-            help="Connection string of an administrator. Not needed for the embedded server.",
-        ),
-    ] = None,
+    admin_dsn: AdminDsn = None,
     dsn: Dsn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the vector indexes that large tables lack, while agents go on reading and writing."""
+    """Make the vector indexes that large tables lack, while agents go on reading and writing.
+
+    \b
+    Examples:
+      hermes-pgsql index --admin-dsn postgresql://postgres@db/fleet
+    """
     from hermes_pgsql.indexing import build_indexes, index_states
     from hermes_pgsql.opening import admin_dsn as find_admin_dsn
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hermes_pgsql.cli.options import AsJson
-from hermes_pgsql.cli.output import note, show, show_json, warn
+from hermes_pgsql.cli.options import AsJson, HermesHome
+from hermes_pgsql.cli.output import note, show, show_json, warn, working
 
 
 def install(
@@ -16,17 +15,17 @@ def install(
     force: Annotated[
         bool, typer.Option("--force", help="Move aside what is in the way, to a hidden name beside it.")
     ] = False,
-    hermes_home: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            show_default=False,
-            help="The host's home. Default: $HERMES_HOME, else ~/.hermes.",
-        ),
-    ] = None,
+    hermes_home: HermesHome = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the folder plugins/pgvector into the host's home, and see that the host loads it."""
+    """Write the folder plugins/pgvector into the host's home, and see that the host loads it.
+
+    \b
+    Examples:
+      hermes-pgsql install
+      hermes-pgsql install --hermes-home /srv/hermes
+      hermes-pgsql install --remove
+    """
     from hermes_pgsql.config import hermes_home as default_home
     from hermes_pgsql.host import shim
 
@@ -38,7 +37,8 @@ def install(
         else:
             show(f"Removed {gone.folder}." if gone.removed else f"There is no {gone.folder}.")
         return
-    done = shim.install(home, force=force)
+    with working("Asking the host whether it loads the provider"):
+        done = shim.install(home, force=force)
     for warning in done.warnings:
         warn(warning)
     if as_json:

@@ -6,19 +6,12 @@ from typing import Annotated
 
 import typer
 
-from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import say, show_json, warn
+from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
+from hermes_pgsql.cli.output import say, show_json, warn, working
 
 
 def migrate(
-    admin_dsn: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HERMES_PGSQL_ADMIN_DSN",
-            show_default=False,
-            help="Connection string of an administrator. Not needed for the embedded server.",
-        ),
-    ] = None,
+    admin_dsn: AdminDsn = None,
     runtime_role: Annotated[
         str, typer.Option(help="Login role of the agents; made if it is missing. Empty: none.")
     ] = "hermes",
@@ -29,12 +22,19 @@ def migrate(
     dsn: Dsn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Install the schema memvec, or bring it up to date. Running it again changes nothing."""
+    """Install the schema memvec, or bring it up to date. Running it again changes nothing.
+
+    \b
+    Examples:
+      hermes-pgsql migrate
+      hermes-pgsql migrate --admin-dsn postgresql://postgres@db/fleet --runtime-role hermes
+    """
     from hermes_pgsql.migrate import migrate as run
     from hermes_pgsql.opening import admin_dsn as find_admin_dsn
 
     settings = settings_with(dsn=dsn, admin_dsn=admin_dsn)
-    report = run(find_admin_dsn(settings), runtime_role.strip() or None, embedder_role=embedder_role)
+    with working("Bringing the schema up to date"):
+        report = run(find_admin_dsn(settings), runtime_role.strip() or None, embedder_role=embedder_role)
     if as_json:
         show_json(report)
         return

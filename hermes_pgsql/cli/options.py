@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
@@ -20,6 +21,24 @@ Dsn: TypeAlias = Annotated[
         envvar="HERMES_PGSQL_DSN",
         show_default=False,
         help="Connection string of the database, or 'embedded'. Default: the one in config.yaml.",
+    ),
+]
+AdminDsn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--admin-dsn",
+        envvar="HERMES_PGSQL_ADMIN_DSN",
+        show_default=False,
+        help="Connection string of an administrator. Not needed for the embedded server.",
+    ),
+]
+HermesHome: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--hermes-home",
+        metavar="FOLDER",
+        show_default=False,
+        help="The host's home. Default: $HERMES_HOME, else ~/.hermes.",
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
 
-from hermes_pgsql.cli.options import AsJson
-from hermes_pgsql.cli.output import age, say, show, show_json, text_cell
+from hermes_pgsql.cli.options import AsJson, HermesHome
+from hermes_pgsql.cli.output import age, say, show, show_json, table, text_cell
 from hermes_pgsql.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,17 +24,16 @@ def outbox(
     drop: Annotated[
         UUID | None, typer.Option(metavar="ID", show_default=False, help="Forget a refused operation.")
     ] = None,
-    hermes_home: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            show_default=False,
-            help="The host's home. Default: $HERMES_HOME, else ~/.hermes.",
-        ),
-    ] = None,
+    hermes_home: HermesHome = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what waits in a home's outbox and what was set aside because the database refused it."""
+    """Show what waits in a home's outbox and what was set aside because the database refused it.
+
+    \b
+    Examples:
+      hermes-pgsql outbox
+      hermes-pgsql outbox --retry 0198b2c4-5f0e-7c41-9a3e-2f6d1c0b8a77
+    """
     from hermes_pgsql.config import hermes_home as default_home
     from hermes_pgsql.outbox import Outbox
 
@@ -77,12 +75,7 @@ def outbox(
 
 
 def _show_refused(refused: Sequence[Poison]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("id", "operation", "code", "age", "why"):
-        table.add_column(name, no_wrap=name == "id", overflow="fold")
+    shown = table("id", "operation", "code", "age", "why", whole=("id",))
     for one in refused:
-        table.add_row(str(one.op_id), one.op, one.code, age(one.failed_at), text_cell(one.message, 200))
-    show(table)
+        shown.add_row(str(one.op_id), one.op, one.code, age(one.failed_at), text_cell(one.message, 200))
+    show(shown)

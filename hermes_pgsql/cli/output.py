@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
@@ -17,6 +17,7 @@ from hermes_pgsql.errors import HermesPgsqlError, redact_dsn
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
     from rich.text import Text
 
 WIDTH_OF_FILES: Final = 120
@@ -40,6 +41,22 @@ def console(stream: TextIO) -> Console:
 def show(renderable: RenderableType) -> None:
     """Print a table."""
     console(sys.stdout).print(renderable)
+
+
+def table(*columns: str, numbers: Collection[str] = (), whole: Collection[str] = ()) -> Table:
+    """An empty table as all commands show them. ``numbers`` are right-aligned, ``whole`` never broken."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        made.add_column(
+            name,
+            justify="right" if name in numbers else "left",
+            no_wrap=name in whole or name in numbers,
+            overflow="fold",
+        )
+    return made
 
 
 def say(text: str) -> None:
@@ -104,6 +121,18 @@ def progress_bar() -> Generator[Callable[[str, float], None]]:
             progress.update(tasks[name], completed=share)
 
         yield move
+
+
+@contextmanager
+def working(on: str) -> Generator[None]:
+    """Show on a terminal that something is being done whose length nobody knows."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.text import Text
+
+    with console(sys.stderr).status(Text(f"{on} …")):
+        yield
 
 
 def text_cell(text: str, limit: int = 300) -> Text:

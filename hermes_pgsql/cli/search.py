@@ -10,7 +10,7 @@ import typer
 
 from hermes_pgsql.cli.add import Target
 from hermes_pgsql.cli.options import AsJson, Dsn, Since, Theme, Until, settings_with
-from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, text_cell
+from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, table, text_cell
 
 if TYPE_CHECKING:
     from hermes_pgsql.results import RecalledEntry, RecalledTurn
@@ -30,7 +30,14 @@ def search(
     dsn: Dsn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search a theme's memory by meaning and by words, best first."""
+    """Search a theme's memory by meaning and by words, best first.
+
+    \b
+    Examples:
+      hermes-pgsql search --as ops "who gets the disk alarms?"
+      hermes-pgsql search --as ops --scope all --since 30d certificate
+      hermes-pgsql search --as ops --turns "what did we decide?"
+    """
     from hermes_pgsql.cli.vectors import vector_of_question
     from hermes_pgsql.opening import open_memvec
 
@@ -79,20 +86,13 @@ def search(
 
 
 def _show_table(rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("#", justify="right")
-    table.add_column("theme")
-    table.add_column("from")
-    table.add_column("score", justify="right")
-    table.add_column("age", justify="right", no_wrap=True)
-    table.add_column("text", ratio=1, overflow="fold")
+    shown = table("#", "theme", "from", "score", "age", "text", numbers=("#", "score", "age"))
+    shown.columns[-1].ratio = 1
     for rank, row in enumerate(rows, start=1):
         others = len(row.themes) - 1
-        table.add_row(
+        shown.add_row(
             str(rank),
             Text(plain(row.agent_identity) + (f" (+{others})" if others > 0 else "")),
             Text(plain(_origin(row))),
@@ -100,7 +100,7 @@ def _show_table(rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]) -> None:
             age(_moment(row)),
             text_cell(row.content),
         )
-    show(table)
+    show(shown)
 
 
 def _origin(row: RecalledEntry | RecalledTurn) -> str:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import shlex
 
 from hermes_pgsql.cli.options import AsJson
-from hermes_pgsql.cli.output import note, say, show_json, warn
+from hermes_pgsql.cli.output import note, say, show_json, warn, working
 
 
 def up(as_json: AsJson = False) -> None:
-    """Start the embedded server (or find it running) and bring its schema up to date."""
+    """Start the embedded server (or find it running) and bring its schema up to date.
+
+    \b
+    Examples:
+      hermes-pgsql up
+      hermes-pgsql up --json
+    """
     from hermes_pgsql.opening import require_embedded, start_embedded
 
     require_embedded()
-    server, report = start_embedded()
+    with working("Starting the embedded server"):
+        server, report = start_embedded()
     if report is not None:
         for warning in report.warnings:
             warn(warning)
@@ -36,7 +43,12 @@ def up(as_json: AsJson = False) -> None:
 
 
 def down(as_json: AsJson = False) -> None:
-    """Stop the embedded server. Its data stays."""
+    """Stop the embedded server. Its data stays.
+
+    \b
+    Examples:
+      hermes-pgsql down
+    """
     from hermes_pgsql import embedded
     from hermes_pgsql.opening import require_embedded
 

@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import age, plain, say, show, show_json, text_cell
+from hermes_pgsql.cli.output import age, plain, say, show, show_json, table, text_cell
 
 if TYPE_CHECKING:
     from hermes_pgsql.results import Coverage, ThemeStats
 
 
 def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
-    """Show the themes, their entries and turns, and the state of the embeddings."""
+    """Show the themes, their entries and turns, and the state of the embeddings.
+
+    \b
+    Examples:
+      hermes-pgsql stats
+      hermes-pgsql stats --json
+    """
     from hermes_pgsql.opening import open_memvec
 
     memvec = open_memvec(settings_with(dsn=dsn))
@@ -34,22 +40,27 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
 
 
 def _show_themes(themes: Sequence[ThemeStats]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=len(themes) > 1)
-    entries, turns = sum(theme.entries for theme in themes), sum(theme.turns for theme in themes)
-    table.add_column("theme", footer="all", overflow="fold")
-    table.add_column("kind")
-    table.add_column("entries", justify="right", footer=f"{entries:,}")
-    table.add_column("with vector", justify="right")
-    table.add_column("turns", justify="right", footer=f"{turns:,}")
-    table.add_column("with vector", justify="right")
-    table.add_column("masked", justify="right")
-    table.add_column("last write", justify="right")
+    counted = ("entries", "with vector", "turns", "masked", "last write")
+    shown = table(
+        "theme",
+        "kind",
+        "entries",
+        "with vector",
+        "turns",
+        "with vector",
+        "masked",
+        "last write",
+        numbers=counted,
+    )
+    if len(themes) > 1:
+        shown.show_footer = True
+        shown.columns[0].footer = "all"
+        shown.columns[2].footer = f"{sum(theme.entries for theme in themes):,}"
+        shown.columns[4].footer = f"{sum(theme.turns for theme in themes):,}"
     for theme in themes:
-        table.add_row(
+        shown.add_row(
             Text(plain(theme.agent_identity)),
             theme.kind,
             f"{theme.entries:,}",
@@ -59,24 +70,16 @@ def _show_themes(themes: Sequence[ThemeStats]) -> None:
             f"{theme.redacted:,}",
             age(theme.last_write),
         )
-    show(table)
+    show(shown)
 
 
 def _show_coverage(coverage: Sequence[Coverage]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("space", justify="right")
-    table.add_column("model", overflow="fold")
-    table.add_column("dim", justify="right")
-    table.add_column("kind")
-    for name in ("rows", "with vector", "pending", "failed", "oldest"):
-        table.add_column(name, justify="right")
-    table.add_column("last error", overflow="fold")
+    counted = ("space", "dim", "rows", "with vector", "pending", "failed", "oldest")
+    shown = table("space", "model", "dim", "kind", *counted[2:], "last error", numbers=counted)
     for row in coverage:
-        table.add_row(
+        shown.add_row(
             str(row.space_id),
             Text(plain(row.model)),
             str(row.dim),
@@ -88,7 +91,7 @@ def _show_coverage(coverage: Sequence[Coverage]) -> None:
             age(row.oldest_pending),
             text_cell(row.last_error or "", 80),
         )
-    show(table)
+    show(shown)
 
 
 def _share(part: int, whole: int) -> str:
