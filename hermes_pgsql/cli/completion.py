@@ -36,6 +36,8 @@ def completion(
     """
     from typer.completion import (  # they have no public name
         get_completion_script,  # pyright: ignore[reportPrivateImportUsage]
+    )
+    from typer.completion import (
         install as install_script,  # pyright: ignore[reportPrivateImportUsage]
     )
 
