@@ -71,6 +71,8 @@ _CALL_TIMEOUT: Final = 45.0  # above the server's own limit for a statement
 EMBED_ATTEMPTS: Final = 8
 EMBED_RETRY: Final = 10.0  # doubles with each attempt
 LONE_TIMEOUTS: Final = 20
+#: Who changed a memory file is heard by its hook, a moment later; until then the file is not read.
+_FRESH_FILE: Final = 0.3
 _AFTER_YOU: Final = 0.005
 _GIVE_WAY: Final = 0.0003
 _STOP_WAIT: Final = 0.5
@@ -406,26 +408,27 @@ class Drain:
                 pause = min(pause, _CLAIM_POLL)
                 continue
             try:
-                more = self._carry(home)
+                pause = min(pause, self._carry(home))
             except HermesPgsqlError as error:
                 self._database_failed(home, error)
                 return self._database.wait()
             finally:
                 home.outbox.release("text")
-            if more:
-                pause = 0.0
         if pause > 0 and not self._new_work:
             self._rest()
         return pause
 
-    def _carry(self, home: _Home) -> bool:
-        """Send one batch; whether to look again at once. Raises what the database's failures are."""
+    def _carry(self, home: _Home) -> float:
+        """Send one batch; returns how long to pause. Raises what the database's failures are."""
         batch = home.outbox.take(home.batch, BATCH_CHARS)
         self._behind = batch is not None and len(batch.operations) >= home.batch
         if batch is None:
-            return False
+            return IDLE
+        operations = _before_fresh_file(batch.operations)
+        if not operations:
+            return _FRESH_FILE / 2
         _give_way()
-        settled = self._apply(home, batch, batch.operations)
+        settled = self._apply(home, batch, operations)
         home.batch = min(BATCH, home.batch * 2)
         self._database_works()
         self._worked = True
@@ -435,7 +438,7 @@ class Drain:
         if not settled:
             # The file cannot be written now; whatever is in memory gets its turn meanwhile.
             time.sleep(_CLAIM_POLL)
-        return True
+        return 0.0
 
     def _apply(self, home: _Home, batch: Batch, operations: Sequence[Operation]) -> bool:
         """Send these operations and settle them; False when that could not be noted.
@@ -807,6 +810,22 @@ def _rotated(homes: Iterable[_Home], turn: int) -> list[_Home]:
     listed = list(homes)
     start = turn % len(listed) if listed else 0
     return listed[start:] + listed[:start]
+
+
+def _before_fresh_file(operations: Sequence[Operation]) -> Sequence[Operation]:
+    """The operations up to the first that reads a file which changed this very moment."""
+    for place, operation in enumerate(operations):
+        if operation.file is not None and _is_fresh(Path(operation.file)):
+            return operations[:place]
+    return operations
+
+
+def _is_fresh(path: Path) -> bool:
+    try:
+        age = time.time() - path.stat().st_mtime
+    except OSError:
+        return False
+    return 0 <= age < _FRESH_FILE
 
 
 def _prepare(

@@ -397,8 +397,10 @@ class PgvectorProvider(_Base):
         if action in ("add", "replace"):
             for entry in entries:
                 self._write(link, target, entry, told)
-        # A file that waits to be read goes behind this write, so that it finds the entry in its theme. It is
-        # not queued here if it does not: of several writes of one call, each comes with a call of this hook.
+        # A file that waits to be read goes behind this write, so that it finds the entry in its theme. One
+        # that was read just before this hook is read again with the turn, and what was taken for the home's
+        # own moves. It is not queued here: of several writes of one call, each comes with a call of it.
+        self._expect_change(target)
         if link.marked_files.get(target):
             waits = link.outbox.file_waits(self._memory_file(link, target))
             link.marked_files[target] = waits
@@ -454,6 +456,12 @@ class PgvectorProvider(_Base):
         for target, first in changed_files(home):
             if not (first and only_changes):
                 self._put_file(link, target)
+
+    def _expect_change(self, target: str) -> None:
+        from hermes_pgsql.host.home import expect_change
+
+        if self._home is not None:
+            expect_change(self._home, target)
 
     def _put_file(self, link: Link, target: str) -> None:
         path = self._memory_file(link, target)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,37 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "host"))
 
 from model_server import ModelServer
 
+from hermes_pgsql import drain
 from hermes_pgsql.provider import PgvectorProvider
 
-__all__ = ["HomeUnderTest", "ModelServer", "outage", "wait_for"]
+__all__ = ["HomeUnderTest", "ModelServer", "empty_home", "outage", "wait_for"]
+
+
+@contextmanager
+def empty_home(database: Any, path: Path) -> Iterator[HomeUnderTest]:
+    """A home and an empty database; after it, nothing of the home comes to the database any more."""
+    _empty(database)
+    try:
+        yield HomeUnderTest(path, database.runtime_dsn, database.admin_dsn)
+    finally:
+        for each in list(drain._drains.values()):
+            for home in list(each._homes.values()):
+                each.detach(home.outbox)
+                wait_for(lambda outbox=home.outbox: outbox.claim("text"), 60.0)
+                home.outbox.release("text")
+
+
+def _empty(database: Any) -> None:
+    while True:
+        try:
+            with database.admin() as connection:
+                connection.execute(
+                    "TRUNCATE memvec.memory_entries, memvec.conversations, memvec.memory_agents,"
+                    " memvec.memory_agent_edges CASCADE"
+                )
+        except psycopg.errors.DeadlockDetected:  # with a vector or housekeeping of the test before
+            continue
+        return
 
 
 @dataclass

@@ -522,6 +522,30 @@ def test_a_memory_file_is_read_when_it_is_sent(
     assert sorted(entries(database, theme)) == ["one", "two"]
 
 
+def test_a_memory_file_that_changed_this_moment_waits_with_what_is_behind_it(
+    database: Database,
+    drain: Drain,
+    outbox: Outbox,
+    theme: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hermes_pgsql.drain._FRESH_FILE", 3600.0)
+    file = tmp_path / "MEMORY.md"
+    file.write_text("one")
+    put_turn(outbox, theme, "s", "before it")
+    outbox.put_file(theme, "memory", file, uuid4())
+    put_turn(outbox, theme, "s", "behind it")
+    drain.attach(outbox, None)
+    assert wait_until(lambda: turns(database, theme) == ["before it"])
+    assert outbox.depth() == 2
+    os.utime(file, (0, 0))
+    monkeypatch.setattr("hermes_pgsql.drain._FRESH_FILE", 0.1)
+    assert sent(drain, outbox)
+    assert entries(database, theme) == ["one"]
+    assert turns(database, theme) == ["before it", "behind it"]
+
+
 def test_the_database_follows_the_file_to_its_end(
     database: Database, drain: Drain, outbox: Outbox, theme: str, tmp_path: Path
 ) -> None:

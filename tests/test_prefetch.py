@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from provider_support import HomeUnderTest, ModelServer, embedded, outage, settle, wait_for
+from provider_support import HomeUnderTest, ModelServer, embedded, empty_home, outage, settle, wait_for
 
 from hermes_pgsql.link import Breaker
 from hermes_pgsql.prefetch import TOTAL_CHARS, format_rows, harmless_line, question_to_ask
@@ -167,14 +167,11 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def home(database: Any, model: ModelServer, tmp_path: Path) -> HomeUnderTest:
+def home(database: Any, model: ModelServer, tmp_path: Path) -> Iterator[HomeUnderTest]:
     model.embed_status, model.embed_delay = 200, 0.0
-    here = HomeUnderTest(tmp_path / "home", database.runtime_dsn, database.admin_dsn)
-    with database.admin() as connection:
-        connection.execute("TRUNCATE memvec.memory_entries, memvec.conversations CASCADE")
-    # A name of its own for each test: embedders, and what is known of them, are shared in a process.
-    here.configure(embed_url=model.url.removesuffix("/v1"), embed_model="words", prefetch_budget=2.0)
-    return here
+    with empty_home(database, tmp_path / "home") as here:
+        here.configure(embed_url=model.url.removesuffix("/v1"), embed_model="words", prefetch_budget=2.0)
+        yield here
 
 
 def remember(home: HomeUnderTest, *texts: str, theme: str = "marketing") -> None:

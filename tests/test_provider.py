@@ -10,13 +10,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from provider_support import HomeUnderTest, ModelServer, embedded, outage, settle, wait_for
+from provider_support import HomeUnderTest, ModelServer, embedded, empty_home, outage, settle, wait_for
 
 from hermes_pgsql.config import Settings
 from hermes_pgsql.host.home import source_of
@@ -36,16 +37,11 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def home(database: Any, model: ModelServer, tmp_path: Path) -> HomeUnderTest:
+def home(database: Any, model: ModelServer, tmp_path: Path) -> Iterator[HomeUnderTest]:
     model.embed_status, model.embed_delay = 200, 0.0
-    with database.admin() as connection:
-        connection.execute(
-            "TRUNCATE memvec.memory_entries, memvec.conversations, memvec.memory_agents,"
-            " memvec.memory_agent_edges CASCADE"
-        )
-    here = HomeUnderTest(tmp_path / "home", database.runtime_dsn, database.admin_dsn)
-    here.configure(embed_url=model.url.removesuffix("/v1"), embed_model="words")
-    return here
+    with empty_home(database, tmp_path / "home") as here:
+        here.configure(embed_url=model.url.removesuffix("/v1"), embed_model="words")
+        yield here
 
 
 # What the host asks before anything else ------------------------------------------------------------
@@ -454,6 +450,21 @@ def test_a_file_that_waits_goes_behind_the_write_that_changed_it(home: HomeUnder
         provider = home.provider()
         home.write_file("MEMORY.md", "by hand", "of the campaign")
         provider.on_memory_write("add", "memory", "of the campaign")
+    settle(provider)
+    assert home.entries() == [("hermes", "memory", "by hand"), ("marketing", "memory", "of the campaign")]
+
+
+def test_a_note_moves_to_its_theme_when_the_file_was_read_before_the_writer_was_heard(
+    home: HomeUnderTest,
+) -> None:
+    home.write_file("MEMORY.md", "by hand", "of the campaign")
+    long_ago = time.time() - 60
+    os.utime(home.path / "memories" / "MEMORY.md", (long_ago, long_ago))
+    provider = home.provider()
+    settle(provider)
+    assert set(home.entries()) == {("hermes", "memory", "by hand"), ("hermes", "memory", "of the campaign")}
+    provider.on_memory_write("add", "memory", "of the campaign")
+    provider.sync_turn(ASKED, ANSWERED, session_id="s1")
     settle(provider)
     assert home.entries() == [("hermes", "memory", "by hand"), ("marketing", "memory", "of the campaign")]
 

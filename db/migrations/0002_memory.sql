@@ -25,9 +25,11 @@ CREATE INDEX memory_entries_person ON memvec.memory_entries (person_key) WHERE p
 CREATE TABLE memvec.entry_sources (
     entry_id bigint NOT NULL REFERENCES memvec.memory_entries (id) ON DELETE CASCADE,
     source uuid NOT NULL,
+    guessed boolean NOT NULL DEFAULT false,
     PRIMARY KEY (entry_id, source)
 );
 COMMENT ON TABLE memvec.entry_sources IS 'Which homes'' files hold an entry. An entry that came from files goes with its last source.';
+COMMENT ON COLUMN memvec.entry_sources.guessed IS 'True when the text was found in the file before any writer named its theme, and so went to the home''s own theme.';
 CREATE INDEX entry_sources_source ON memvec.entry_sources (source);
 
 CREATE TABLE memvec.conversations (

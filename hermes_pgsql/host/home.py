@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, cast
 from uuid import UUID, uuid4
 
-__all__ = ["MEMORY_FILES", "changed_files", "forget_changes", "memory_file", "source_of"]
+__all__ = ["MEMORY_FILES", "changed_files", "expect_change", "forget_changes", "memory_file", "source_of"]
 
 MEMORY_FILES: Final = {"memory": "MEMORY.md", "user": "USER.md"}
 FOLDER: Final = "hermes-pgsql"
@@ -126,6 +126,7 @@ def _write(path: Path, home: Path, source: UUID) -> None:
 # Changes ------------------------------------------------------------
 
 _Mark = tuple[int, int, int] | None
+_OUTDATED: Final = (0, 0, 0)
 _seen: dict[tuple[Path, str], _Mark] = {}
 
 
@@ -147,6 +148,12 @@ def changed_files(home: Path) -> list[tuple[str, bool]]:
             _seen[home, target] = mark
         changed.append((target, first))
     return changed
+
+
+def expect_change(home: Path, target: str) -> None:
+    """Have ``changed_files`` report this file at its next call, whatever it has seen of it."""
+    with _lock:
+        _seen[home, target] = _OUTDATED
 
 
 def forget_changes(home: Path) -> None:

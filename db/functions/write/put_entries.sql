@@ -62,8 +62,8 @@ BEGIN
                AND m.person_key IS NOT DISTINCT FROM e.person_key
         ), held AS (
             INSERT INTO memvec.entry_sources (entry_id, source)
-            SELECT f.id, f.source FROM found AS f WHERE f.source IS NOT NULL
-            ON CONFLICT DO NOTHING
+            SELECT DISTINCT f.id, f.source FROM found AS f WHERE f.source IS NOT NULL
+            ON CONFLICT (entry_id, source) DO UPDATE SET guessed = false WHERE entry_sources.guessed
         )
         SELECT f.ordinal, f.id,
                CASE WHEN f.id = ANY (v_new) AND row_number() OVER (PARTITION BY f.id ORDER BY f.ordinal) = 1

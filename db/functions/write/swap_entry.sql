@@ -87,7 +87,8 @@ BEGIN
         outcome := 'replaced';
     END IF;
     IF p_source IS NOT NULL THEN
-        INSERT INTO memvec.entry_sources (entry_id, source) VALUES (swap_entry.id, p_source) ON CONFLICT DO NOTHING;
+        INSERT INTO memvec.entry_sources (entry_id, source) VALUES (swap_entry.id, p_source)
+        ON CONFLICT (entry_id, source) DO UPDATE SET guessed = false WHERE entry_sources.guessed;
     END IF;
 END;
 $$;

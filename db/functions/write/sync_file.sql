@@ -1,5 +1,6 @@
 -- A home's file is the truth about what that home holds. Entries stay in the theme that wrote them; a text of the file that
--- this source does not hold anywhere yet is new and goes to the home's own theme.
+-- this source does not hold anywhere yet is new and goes to the home's own theme. That is a guess where the file was read before
+-- its writer was heard; once the writer has named another theme, the guess is taken back.
 CREATE OR REPLACE FUNCTION memvec.sync_file(
     p_agent_identity text,
     p_source uuid,
@@ -62,7 +63,15 @@ BEGIN
         SELECT m.id, m.agent_identity
           FROM memvec.entry_sources AS s
           JOIN memvec.memory_entries AS m ON m.id = s.entry_id
-         WHERE s.source = p_source AND m.target = p_target AND m.content_hash <> ALL (v_hashes)
+         WHERE s.source = p_source
+           AND m.target = p_target
+           AND (m.content_hash <> ALL (v_hashes)
+                OR s.guessed AND m.content_hash IN (
+                    SELECT o.content_hash
+                      FROM memvec.entry_sources AS k
+                      JOIN memvec.memory_entries AS o ON o.id = k.entry_id
+                     WHERE k.source = p_source AND NOT k.guessed AND o.target = p_target
+                ))
     LOOP
         CONTINUE WHEN NOT memvec.may_act_as(v_held.agent_identity);
         DELETE FROM memvec.entry_sources AS s WHERE s.entry_id = v_held.id AND s.source = p_source;
@@ -93,6 +102,7 @@ BEGIN
               ) AS p;
         END IF;
         IF v_put.outcome = 'added' THEN
+            UPDATE memvec.entry_sources AS s SET guessed = true WHERE s.entry_id = v_put.id AND s.source = p_source;
             added := added + 1;
         ELSE
             kept := kept + 1;

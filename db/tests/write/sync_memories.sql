@@ -1,6 +1,6 @@
 -- A home's file is the truth about what that home holds. Homes are a1, a2 and a3 here.
 BEGIN;
-SELECT plan(45);
+SELECT plan(49);
 
 -- The contract
 
@@ -135,11 +135,26 @@ SELECT is(pg_temp.synced('sync_memories-a', 'a1', 'memory', 'new'), '+0 -4 =1', 
 SELECT is(
     pg_temp.held(), 'a/memory new:a1, a/memory of 2:a2, a/user of the user:a1, b/memory shared:a3', 'goes in every theme'
 );
+-- A file may be read before the writer of its newest text is heard
+
 SELECT is(
-    (memvec.add_memory('sync_memories-a', 'memory', 'shared', p_source => pg_temp.home('a3'))).outcome, 'added', 'one text in two themes'
+    (memvec.add_memory('sync_memories-a', 'memory', 'shared', p_source => pg_temp.home('a3'))).outcome, 'added',
+    'a writer names its theme after its text was taken for the home''s own'
 );
-SELECT is(pg_temp.synced('sync_memories-b', 'a3', 'memory', 'shared'), '+0 -0 =1', 'is one text of the file');
-SELECT is(pg_temp.synced('sync_memories-b', 'a3', 'memory', 'other'), '+1 -2 =0', 'and goes from both');
+SELECT is(pg_temp.synced('sync_memories-b', 'a3', 'memory', 'shared'), '+0 -1 =1', 'then the guess is taken back');
+SELECT is(
+    pg_temp.held(), 'a/memory new:a1, a/memory of 2:a2, a/memory shared:a3, a/user of the user:a1', 'and the text is where it was written'
+);
+SELECT is(pg_temp.synced('sync_memories-b', 'a3', 'memory', 'shared', 'guessed'), '+1 -0 =1', 'another text that nobody named a theme for');
+SELECT memvec.add_memory('sync_memories-b', 'memory', 'guessed', p_source => pg_temp.home('a3'));
+SELECT memvec.replace_memory('sync_memories-a', 'memory', 'shared', 'guessed', p_source => pg_temp.home('a3'));
+SELECT is(
+    pg_temp.synced('sync_memories-b', 'a3', 'memory', 'guessed'), '+0 -0 =1', 'one text that two themes wrote is one text of the file'
+);
+SELECT is(
+    pg_temp.held(), 'a/memory guessed:a3, a/memory new:a1, a/memory of 2:a2, a/user of the user:a1, b/memory guessed:a3', 'and stays in both'
+);
+SELECT is(pg_temp.synced('sync_memories-b', 'a3', 'memory', 'other'), '+1 -2 =0', 'until the file lets go of it');
 
 -- A bound login touches its own themes only
 
