@@ -71,7 +71,8 @@ def recall(link: Link, identity: str, question: str, talk: Conversation) -> Reca
     asked = question_to_ask(question, link.last_turn(talk.session))
     if asked is None:
         return NOTHING
-    query, _ = link.redact(asked)
+    # Masked before it is cut: half a secret does not look like one.
+    query = middle_cut(link.redact(asked)[0])
     try:
         vector = link.question_vector(
             query, identity, min(settings.embed_timeout, settings.prefetch_budget * _EMBED_SHARE)
@@ -132,12 +133,12 @@ def question_to_ask(question: str, last_turn: str | None) -> str | None:
         return None
     words = _WORD.findall(text[:400].casefold())
     if len(words) <= _SHORT and all(word in _VAGUE for word in words):
-        return last_turn[:QUERY_CHARS] if last_turn else None
-    return _middle_cut(text)
+        return last_turn or None
+    return text
 
 
-def _middle_cut(text: str) -> str:
-    """A long message is a paste with the question before or after it."""
+def middle_cut(text: str) -> str:
+    """The two ends of a long text: it is a paste with the question before or after it."""
     half = QUERY_CHARS // 2
     return text if len(text) <= QUERY_CHARS else f"{text[:half]}\n{text[-half:]}"
 

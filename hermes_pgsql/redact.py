@@ -136,6 +136,11 @@ _STATEMENT: Final = re.compile(
     r"(?P<head>\b(?:identified\s{1,4}by|password)\s{1,4}')(?P<secret>(?:''|[^'\n]){1,512})(?=')",
     re.IGNORECASE,
 )
+_COMMAND: Final = re.compile(
+    r"(?P<head>\b(?:curl|wget)\b[^\n]{0,300}?\s(?:-u|--(?:proxy-)?user)[ =]{0,4}[\"']?[^\s:\"']{1,100}:"
+    r"|\b(?:mysql|mariadb)[a-z-]{0,20}\b[^\n]{0,300}?\s-p[\"']?|\bsshpass\s{1,4}-p\s{0,4}[\"']?)"
+    r"(?P<secret>[^\s\"'-][^\s\"']{2,512})"
+)
 # A place where the secret is kept, a word that stands for one, or what we wrote ourselves.
 _HARMLESS: Final = re.compile(
     r"\[redacted|\*{3,}|x{3,}$|\.{3}|<|\$\{?[A-Za-z_]|\$\(|%[A-Za-z_]+%|\{\{|\{[A-Za-z_]"
@@ -222,6 +227,7 @@ _RULES: Final = (
     _Rule(_BEARER, _header, ("bearer", "basic")),
     _Rule(_ASSIGNMENT, _assigned, _NAME_HINTS),
     _Rule(_STATEMENT, _header, ("identified", "password")),
+    _Rule(_COMMAND, _header, ("curl", "wget", "mysql", "mariadb", "sshpass")),
     _Rule(_OPTION, _in_prose, _NAME_HINTS),
     _Rule(_SENTENCE, _in_prose, (*_NAME_HINTS, "pin")),
 )

@@ -13,7 +13,7 @@ import pytest
 from provider_support import HomeUnderTest, ModelServer, embedded, empty_home, outage, settle, wait_for
 
 from hermes_pgsql.link import Breaker
-from hermes_pgsql.prefetch import TOTAL_CHARS, format_rows, harmless_line, question_to_ask
+from hermes_pgsql.prefetch import TOTAL_CHARS, format_rows, harmless_line, middle_cut, question_to_ask
 from hermes_pgsql.results import Prefetched
 
 WHEN = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -61,8 +61,7 @@ def test_a_short_question_with_a_subject_stands_for_itself(question: str) -> Non
 
 
 def test_of_a_long_paste_both_ends_count() -> None:
-    asked = question_to_ask("start " + "x " * 50_000 + " end", None)
-    assert asked is not None
+    asked = middle_cut("start " + "x " * 50_000 + " end")
     assert asked.startswith("start")
     assert asked.endswith("end")
     assert len(asked) < 5000

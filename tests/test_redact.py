@@ -27,6 +27,9 @@ PRIVATE = "-----BEGIN RSA PRIVATE " + "KEY-----\nMIIEow\nIBAAKC\n-----END RSA PR
         ("my card pin is 9911", f"my card pin is {MASK}"),
         ("Das Passwort lautet Sommer2026!", f"Das Passwort lautet {MASK}!"),
         ("--password s3cretpw --user x", f"--password {MASK} --user x"),
+        ("curl -s -u bob:s3cret https://x/y", f"curl -s -u bob:{MASK} https://x/y"),
+        ("mysqldump -u root -phunter2 shop", f"mysqldump -u root -p{MASK} shop"),
+        ("sshpass -p hunter2 ssh host", f"sshpass -p {MASK} ssh host"),
         ("ALTER ROLE x PASSWORD 'abc'", f"ALTER ROLE x PASSWORD '{MASK}'"),
         ("AccountName=x;AccountKey=abc/d+e==;More=y", f"AccountName=x;AccountKey={MASK};More=y"),
         ("Endpoint=x;SharedAccessKey=abc/d+e=", f"Endpoint=x;SharedAccessKey={MASK}"),
@@ -58,6 +61,7 @@ def test_secrets_are_masked(text: str, expected: str) -> None:
         "basic arithmetic, bearer of good news",
         "sk-learn, hf_hub, key-value, eyJust, AKIA",
         "a task-based sk-short run",
+        "mysql -p shop; curl -u $USER:$PASS x, curl -o file:name.txt x",
         "",
     ],
 )
@@ -96,6 +100,8 @@ def test_a_private_key_that_was_cut_off_is_masked_to_its_end() -> None:
         "eyJaaaaaaaa",
         "token is ",
         "--pass-",
+        "curl -u a",
+        "mysql -p",
     ],
 )
 def test_long_text_of_beginnings_ends(piece: str) -> None:
