@@ -32,7 +32,8 @@ INSERT INTO memvec.settings (name, value, kind, minimum, maximum, choices, descr
 ('embed_max_attempts', '5', 'integer', 1, 1000, NULL, 'After so many failures a row is no longer handed out for embedding by itself.'),
 ('lease_seconds', '300', 'integer', 1, 86400, NULL, 'How long a claimed row stays with the worker that claimed it.'),
 ('applied_ops_days', '30', 'integer', 1, 3650, NULL, 'How long the record of applied operations is kept. Longer than any outbox stays unsent.'),
-('history_days', '365', 'integer', 1, 36500, NULL, 'How long replaced and removed entries can be restored.');
+('history_days', '365', 'integer', 1, 36500, NULL, 'How long replaced and removed entries can be restored.'),
+('lock_seconds', '5', 'integer', 1, 600, NULL, 'How long a writer or a maintenance function waits for a theme that another holds, before it gives up with MV008.');
 
 CREATE TABLE memvec.secrets (
     name text PRIMARY KEY,
@@ -63,9 +64,11 @@ CREATE TABLE memvec.memory_agents (
     sink boolean NOT NULL DEFAULT false,
     first_seen timestamptz NOT NULL DEFAULT now(),
     last_seen timestamptz NOT NULL DEFAULT now(),
-    attrs jsonb NOT NULL DEFAULT '{}'
+    attrs jsonb NOT NULL DEFAULT '{}',
+    -- Not an attribute, because agents may set those.
+    ttl_days integer CHECK (ttl_days BETWEEN 0 AND 36500)
 );
-COMMENT ON TABLE memvec.memory_agents IS 'Registry of the themes that were ever used.';
+COMMENT ON TABLE memvec.memory_agents IS 'Registry of the themes that were ever used. ttl_days: how long memvec.prune leaves a theme''s turns (0: for ever; NULL: as long as it is told).';
 
 CREATE TABLE memvec.memory_agent_edges (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

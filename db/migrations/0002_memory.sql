@@ -50,6 +50,7 @@ CREATE TABLE memvec.conversations (
 );
 COMMENT ON TABLE memvec.conversations IS 'Chat turns. The same words by the same role in one session are one row, so replays change nothing.';
 CREATE INDEX conversations_search ON memvec.conversations USING gin (search) WITH (gin_pending_list_limit = 256);
+CREATE INDEX conversations_ts ON memvec.conversations USING brin (ts) WITH (pages_per_range = 32, autosummarize = on);
 CREATE INDEX conversations_person ON memvec.conversations (person_key) WHERE person_key IS NOT NULL;
 
 CREATE TABLE memvec.memory_history (
@@ -68,6 +69,14 @@ CREATE TABLE memvec.memory_history (
 );
 COMMENT ON TABLE memvec.memory_history IS 'Entries as they were before replace, remove or reconcile took them away, by which login role and when.';
 CREATE INDEX memory_history_acted_at ON memvec.memory_history (acted_at);
+CREATE INDEX memory_history_theme ON memvec.memory_history (agent_identity, person_key);
+
+-- No query compares whole texts, so the planner needs to know nothing about them, and keeps no samples of them.
+ALTER TABLE memvec.memory_entries ALTER content SET STATISTICS 0;
+ALTER TABLE memvec.conversations ALTER content SET STATISTICS 0;
+ALTER TABLE memvec.memory_history ALTER content SET STATISTICS 0, ALTER metadata SET STATISTICS 0;
+ALTER TABLE memvec.memory_entries ALTER metadata SET STATISTICS 0;
+ALTER TABLE memvec.conversations ALTER metadata SET STATISTICS 0;
 
 ALTER TABLE memvec.memory_entries ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memvec.entry_sources ENABLE ROW LEVEL SECURITY;

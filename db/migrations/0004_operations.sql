@@ -70,3 +70,17 @@ CREATE TYPE memvec.entry_lock AS (
     person_key uuid,
     target text
 );
+
+-- What a maintenance function did to one table, or would do, and how much of the same is there still.
+CREATE TYPE memvec.change AS (
+    table_name text,
+    action text,
+    rows bigint,
+    remaining bigint
+);
+
+-- Two rows with one text, of which remap keeps one.
+CREATE TYPE memvec.twin AS (
+    dropped bigint,
+    kept bigint
+);

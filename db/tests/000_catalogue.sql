@@ -98,7 +98,13 @@ SELECT set_eq(
            ('report_embedding_failure', 'embedder admin'),
            ('store_embeddings', 'runtime embedder admin'),
 
+           ('cleanup', 'admin'),
+           ('erase_person', 'admin'),
+           ('erase_theme', 'admin'),
            ('housekeeping', 'runtime admin'),
+           ('prune', 'admin'),
+           ('remap', 'admin'),
+           ('set_ttl', 'admin'),
            ('stats', 'runtime reader admin'),
 
            ('bind_role', 'admin'),

@@ -45,7 +45,7 @@ BEGIN
         kind := 'default';
         reason := 'bench-reject';
     ELSIF kind = 'theme' AND jsonb_typeof(p_governance -> 'allowed_themes') = 'array' THEN
-        v_allowed := memvec.theme_list(ARRAY(SELECT jsonb_array_elements_text(p_governance -> 'allowed_themes')));
+        v_allowed := memvec.host_themes(p_governance);
         IF agent_identity <> ALL (v_allowed) THEN
             agent_identity := 'default';
             kind := 'default';

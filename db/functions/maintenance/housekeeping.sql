@@ -41,6 +41,11 @@ BEGIN
     GET DIAGNOSTICS v_rows = ROW_COUNT;
     RETURN QUERY VALUES ('embedding leases ended', v_rows);
 
+    -- Who greeted in the moment in which their theme was renamed registered the old name again.
+    DELETE FROM memvec.memory_agents AS a
+     WHERE EXISTS (SELECT FROM memvec.identity_aliases AS i WHERE i.alias = a.agent_identity AND i.agent_identity <> i.alias)
+       AND NOT EXISTS (SELECT FROM memvec.identity_aliases AS i WHERE i.agent_identity = a.agent_identity);
+
     RETURN QUERY VALUES ('themes counted', memvec.count_themes());
     RETURN QUERY VALUES ('common words counted', memvec.count_terms());
     RETURN QUERY VALUES ('floors measured', memvec.measure_floors());

@@ -17,7 +17,7 @@ BEGIN
       FROM memvec.settings AS s
      WHERE s.name = 'allowed_themes' AND memvec.theme_list(string_to_array(s.value, ',')) IS NOT NULL;
     IF jsonb_typeof(p_governance -> 'allowed_themes') = 'array' THEN
-        v_host := memvec.theme_list(ARRAY(SELECT jsonb_array_elements_text(p_governance -> 'allowed_themes')));
+        v_host := memvec.host_themes(p_governance);
         v_host := v_host || CASE WHEN v_host IS NOT NULL THEN '{default}'::text[] END;
     END IF;
     IF v_bound IS NULL AND v_fleet IS NULL AND v_host IS NULL THEN

@@ -33,6 +33,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.add_memory IS
-'Stores a note and returns its id, outcome (added, or duplicate when the theme holds it already) and content hash. A duplicate is left as it is, except that a vector it lacked is stored and p_source is noted. p_source: the home whose file holds it. p_embedding: its vector in space p_space. p_embed false: never to be embedded. Errors: MV001 blank content or unknown target, MV002, MV004 unknown space, MV005 width, MV006.';
+'Stores a note and returns its id, outcome (added, or duplicate when the theme holds it already) and content hash. A duplicate is left as it is, except that a vector it lacked is stored and p_source is noted. p_source: the home whose file holds it. p_embedding: its vector in space p_space. p_embed false: never to be embedded. Errors: MV001 blank content or unknown target, MV002, MV004 unknown space, MV005 width, MV006, MV008 the theme is under maintenance.';
 REVOKE ALL ON FUNCTION memvec.add_memory FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.add_memory TO memvec_runtime, memvec_admin;

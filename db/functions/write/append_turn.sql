@@ -35,6 +35,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.append_turn IS
-'Stores a chat turn and returns its id, outcome and content hash. The same words by the same role in one session are one row (duplicate), so a replay changes nothing. p_role: user, assistant, system or tool. p_parent_session_id: the session that delegated to this one. p_session_id: at most 200 characters count as they are, a longer one is cut with a hash. p_ts: when it was said, now if NULL or outside the years 1 to 9999. p_embedding: its vector in space p_space. p_embed false: never to be embedded. Errors: MV001 blank content or unknown role, MV002, MV004, MV005, MV006.';
+'Stores a chat turn and returns its id, outcome and content hash. The same words by the same role in one session are one row (duplicate), so a replay changes nothing. p_role: user, assistant, system or tool. p_parent_session_id: the session that delegated to this one. p_session_id: at most 200 characters count as they are, a longer one is cut with a hash. p_ts: when it was said, now if NULL or outside the years 1 to 9999. p_embedding: its vector in space p_space. p_embed false: never to be embedded. Errors: MV001 blank content or unknown role, MV002, MV004, MV005, MV006, MV008 the theme is under maintenance.';
 REVOKE ALL ON FUNCTION memvec.append_turn FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.append_turn TO memvec_runtime, memvec_admin;

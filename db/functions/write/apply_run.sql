@@ -22,7 +22,7 @@ BEGIN
         END CASE;
     EXCEPTION WHEN OTHERS THEN
         GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_text = MESSAGE_TEXT, v_hint = PG_EXCEPTION_HINT;
-        IF v_state IN ('40001', '40P01', '55P03', '57014') OR v_state LIKE '53%' OR v_state LIKE '57P%' THEN
+        IF v_state IN ('40001', '40P01', '55P03', '57014', 'MV008') OR v_state LIKE '53%' OR v_state LIKE '57P%' THEN
             RAISE;
         END IF;
     END;
@@ -41,5 +41,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.apply_run IS
-'Applies a run of operations of one kind (one operation, or several append_turn or add_memory) and returns them with their outcomes; a bad one gets outcome error. Errors: only those that ask for the whole batch to be sent again (40001, 40P01, 55P03, 57014, classes 53 and 57P). Internal.';
+'Applies a run of operations of one kind (one operation, or several append_turn or add_memory) and returns them with their outcomes; a bad one gets outcome error. Errors: only those that ask for the whole batch to be sent again (40001, 40P01, 55P03, 57014, MV008, classes 53 and 57P). Internal.';
 REVOKE ALL ON FUNCTION memvec.apply_run FROM public;

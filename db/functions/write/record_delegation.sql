@@ -27,6 +27,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.record_delegation IS
-'Notes that a session of this theme delegated to another session (provenance only, no content is copied) and returns the edge''s id and outcome, added or duplicate. p_child_identity: raw key of the agent delegated to, when known. Errors: MV001 no child session, MV002, MV006.';
+'Notes that a session of this theme delegated to another session (provenance only, no content is copied) and returns the edge''s id and outcome, added or duplicate. p_child_identity: raw key of the agent delegated to, when known. Errors: MV001 no child session, MV002, MV006, MV008 the theme is under maintenance.';
 REVOKE ALL ON FUNCTION memvec.record_delegation FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.record_delegation TO memvec_runtime, memvec_admin;

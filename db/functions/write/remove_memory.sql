@@ -29,6 +29,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.remove_memory IS
-'Removes one note, found as replace_memory finds it, and returns its id, outcome and how many matched. Outcomes: removed (it goes to the history), released (p_source holds it no more, but another home does, so it stays), absent, ambiguous (several matched, nothing is removed). Errors: MV001 blank pattern, MV002, MV006.';
+'Removes one note, found as replace_memory finds it, and returns its id, outcome and how many matched. Outcomes: removed (it goes to the history), released (p_source holds it no more, but another home does, so it stays), absent, ambiguous (several matched, nothing is removed). Errors: MV001 blank pattern, MV002, MV006, MV008 the theme is under maintenance.';
 REVOKE ALL ON FUNCTION memvec.remove_memory FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.remove_memory TO memvec_runtime, memvec_admin;

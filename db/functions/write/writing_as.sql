@@ -28,5 +28,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.writing_as IS
-'Returns the theme and person that the caller writes as, with the theme''s writer lock held. Errors: MV002 not allowed, MV006 isolation level. Internal.';
+'Returns the theme and person that the caller writes as, with the theme''s writer lock held. Errors: MV002 not allowed, MV006 isolation level, MV008 the theme is under maintenance. Internal.';
 REVOKE ALL ON FUNCTION memvec.writing_as FROM public;
