@@ -79,7 +79,7 @@ BEGIN
         ),
         v_changes
     );
-    RETURN QUERY SELECT c.table_name, c.action, c.rows, c.remaining FROM unnest(v_changes) AS c;
+    RETURN QUERY SELECT c.table_name, c.action, c.rows, c.remaining FROM unnest(v_changes) AS c ORDER BY 1, 2;
 END;
 $$;
 
