@@ -33,6 +33,7 @@ from hermes_pgsql.errors import (
 )
 from hermes_pgsql.results import (
     Agent,
+    Change,
     Chore,
     Coverage,
     Edge,
@@ -646,6 +647,93 @@ class Memvec:
             ),
         )
 
+    # Maintenance: administrators only, and dry runs unless told otherwise ----------------------------------
+
+    def prune(
+        self, days: int | None = None, *, dry_run: bool = True, limit: int | None = None
+    ) -> list[Change]:
+        """Delete turns older than ``days``, or than their theme's own age; entries never.
+
+        ``limit``: so many turns at most. Raises ``Busy`` when a writer holds a theme too long.
+        """
+        return self._once(
+            Change,
+            """
+            SELECT * FROM memvec.prune(
+                p_days => %(days)s::integer, p_dry_run => %(dry_run)s::boolean, p_limit => %(limit)s::integer)
+            """,
+            {"days": _int4(days), "dry_run": dry_run, "limit": _int4(limit)},
+        )
+
+    def set_ttl(self, identity: str, days: int | None) -> None:
+        """After how many days ``prune`` deletes a theme's turns: 0 never, None as it is told."""
+        self._scalar(
+            "SELECT memvec.set_ttl(p_identity => %(identity)s::text, p_days => %(days)s::integer)",
+            {"identity": clean_text(identity), "days": _int4(days)},
+        )
+
+    def cleanup(
+        self, identities: Sequence[str], *, dry_run: bool = True, limit: int | None = None
+    ) -> list[Change]:
+        """Delete all entries and turns of these themes. ``limit``: so many at most."""
+        return self._once(
+            Change,
+            """
+            SELECT * FROM memvec.cleanup(
+                p_identities => %(identities)s::text[], p_dry_run => %(dry_run)s::boolean,
+                p_limit => %(limit)s::integer)
+            """,
+            {
+                "identities": [clean_text(identity) for identity in identities],
+                "dry_run": dry_run,
+                "limit": _int4(limit),
+            },
+        )
+
+    def remap(
+        self, old: str, new: str | None = None, *, dry_run: bool = True, force: bool = False
+    ) -> list[Change]:
+        """Move all of theme ``old`` to theme ``new``; the old name stays as an alias.
+
+        ``new`` is left away for the raw key of a chat. ``force`` is needed for more than 10 duplicates, and
+        when a role bound to one of two themes would see both. Raises ``InvalidArgument`` and ``Busy``.
+        """
+        return self._once(
+            Change,
+            """
+            SELECT * FROM memvec.remap(
+                p_old => %(old)s::text, p_new => %(new)s::text, p_dry_run => %(dry_run)s::boolean,
+                p_force => %(force)s::boolean)
+            """,
+            {"old": clean_text(old), "new": optional_text(new), "dry_run": dry_run, "force": force},
+        )
+
+    def erase_person(
+        self, session_key: str, *, dry_run: bool = True, limit: int | None = None
+    ) -> list[Change]:
+        """Delete everything of one person, named by their chat's session key. ``limit``: so many rows."""
+        return self._once(
+            Change,
+            """
+            SELECT * FROM memvec.erase_person(
+                p_session_key => %(session_key)s::text, p_dry_run => %(dry_run)s::boolean,
+                p_limit => %(limit)s::integer)
+            """,
+            {"session_key": clean_text(session_key), "dry_run": dry_run, "limit": _int4(limit)},
+        )
+
+    def erase_theme(self, identity: str, *, dry_run: bool = True, limit: int | None = None) -> list[Change]:
+        """Delete everything of one theme, history included. ``limit``: so many rows at most."""
+        return self._once(
+            Change,
+            """
+            SELECT * FROM memvec.erase_theme(
+                p_identity => %(identity)s::text, p_dry_run => %(dry_run)s::boolean,
+                p_limit => %(limit)s::integer)
+            """,
+            {"identity": clean_text(identity), "dry_run": dry_run, "limit": _int4(limit)},
+        )
+
     # Calling ------------------------------------------------------------
 
     def _repeatable(self, record: type[Record], query: LiteralString, arguments: Arguments) -> list[Record]:
@@ -751,6 +839,10 @@ def _dropped_again() -> Generator[None]:
             hint="Try again in a moment.",
             sqlstate=error.sqlstate,
         ) from None
+
+
+def _int4(value: int | None) -> int | None:
+    return None if value is None else int4(value)
 
 
 def _vector(embedding: VectorLike | None, space: int | None) -> dict[str, object]:

@@ -260,6 +260,49 @@ class Outbox:
         """Forget one that was set aside; whether there was one."""
         return any(self._each(lambda store: store.drop(str(op_id))))
 
+    # Erasing ------------------------------------------------------------
+
+    @contextmanager
+    def kept_from_sending(self, wait: float) -> Generator[bool]:
+        """Let no process send anything of this home meanwhile. False: one did not stop within ``wait``."""
+        deadline = time.monotonic() + wait
+        parts: tuple[Part, ...] = ("text", "vectors")
+        claimed: list[Part] = []
+        try:
+            for part in parts:
+                while not (mine := self.claim(part)) and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                if not mine:
+                    break
+                claimed.append(part)
+            yield len(claimed) == len(parts)
+        finally:
+            for part in claimed:
+                self.release(part)
+
+    def keys(self) -> list[tuple[str | None, str | None]]:
+        """Whom operations here are for: identity and governance (JSON) as they were put."""
+        return list(dict.fromkeys(key for keys in self._each(Store.keys) for key in keys))
+
+    def count_of(self, keys: Sequence[tuple[str | None, str | None]]) -> int:
+        """How many operations and outstanding vectors are for these ``keys``."""
+        return sum(self._each(lambda store: store.count_of(keys)))
+
+    def erase(self, keys: Sequence[tuple[str | None, str | None]]) -> int:
+        """Forget what is for these ``keys``, with every trace in the file; how many rows.
+
+        Only while ``kept_from_sending``, or some of it may be sent at the same time.
+        """
+        return sum(self._each(lambda store: store.erase(keys)))
+
+    def set_aside_files(self) -> list[Path]:
+        """Damaged outboxes of this home that were set aside; nobody reads or empties them."""
+        return sorted(
+            path
+            for path in self._path.parent.glob(f"{FILE}.corrupt-*")
+            if not path.name.endswith(("-wal", "-shm"))
+        )
+
     # For the drain ------------------------------------------------------------
 
     def has_waiting(self) -> bool:

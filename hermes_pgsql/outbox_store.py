@@ -32,6 +32,7 @@ BUSY_TIMEOUT: Final = 1.0  # seconds
 # The drain clears it earlier, when there is nothing else to do.
 _CHECKPOINT_PAGES: Final = 8000
 _SETTLED_KEPT: Final = 2000
+_OF_SOMEBODY: Final = ("waiting", "vectors", "poison")
 
 _SCHEMA: Final = """
 CREATE TABLE waiting (
@@ -407,6 +408,47 @@ class Store:
 
     def drop(self, op_id: str) -> bool:
         return self._db.execute("DELETE FROM poison WHERE op_id = ?", (op_id,)).rowcount > 0
+
+    # Erasing ------------------------------------------------------------
+
+    def keys(self) -> list[tuple[str | None, str | None]]:
+        """Whom the operations and vectors here are for: identity and governance, each pair once."""
+        return self._db.execute(
+            " UNION ".join(f"SELECT identity, governance FROM {table}" for table in _OF_SOMEBODY)  # noqa: S608
+        ).fetchall()
+
+    def count_of(self, keys: Sequence[tuple[str | None, str | None]]) -> int:
+        """How many rows are for these."""
+        return sum(
+            self._db.execute(
+                f"SELECT count(*) FROM {table} WHERE identity IS ? AND governance IS ?",  # noqa: S608
+                key,
+            ).fetchone()[0]
+            for table in _OF_SOMEBODY
+            for key in keys
+        )
+
+    def erase(self, keys: Sequence[tuple[str | None, str | None]]) -> int:
+        """Delete what is for these, and every trace of it and of earlier texts in the file; how many rows.
+
+        What is known of settled vectors goes altogether: it is not kept for whom they are.
+        """
+        with self._transaction():
+            gone = sum(
+                self._db.execute(
+                    f"DELETE FROM {table} WHERE identity IS ? AND governance IS ?",  # noqa: S608
+                    key,
+                ).rowcount
+                for table in _OF_SOMEBODY
+                for key in keys
+            )
+            self._db.execute("DELETE FROM settled")
+        if self._inode is not None:
+            # Free pages and the log still hold texts that were sent long ago.
+            self._db.execute("PRAGMA temp_store = MEMORY")
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return gone
 
     # Upkeep ------------------------------------------------------------
 

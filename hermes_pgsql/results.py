@@ -206,6 +206,20 @@ class Chore:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What a maintenance function did to one table, or would do.
+
+    ``action`` is deleted, emptied, moved, merged or added; ``remaining``, where it is known, how many such
+    rows there are still.
+    """
+
+    table_name: str
+    action: str
+    rows: int
+    remaining: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ThemeStats:
     """What one theme holds."""
 

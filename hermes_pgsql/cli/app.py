@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from hermes_pgsql.cli import add, binding, completion, index, install, migrate, outbox, search, server, stats
+from hermes_pgsql.cli import (
+    add,
+    binding,
+    cleanup,
+    completion,
+    erase,
+    index,
+    install,
+    migrate,
+    outbox,
+    prune,
+    remap,
+    search,
+    server,
+    stats,
+)
 
 app = typer.Typer(
     name="hermes-pgsql",
@@ -43,6 +58,10 @@ app.command()(search.search)
 app.command()(stats.stats)
 app.command()(index.index)
 app.command()(outbox.outbox)
+app.command()(prune.prune)
+app.command()(cleanup.cleanup)
+app.command()(remap.remap)
+app.command()(erase.erase)
 app.command(name="bind-role")(binding.bind_role)
 app.command(name="unbind-role")(binding.unbind_role)
 app.command()(completion.completion)

@@ -41,6 +41,12 @@ HermesHome: TypeAlias = Annotated[
         help="The host's home. Default: $HERMES_HOME, else ~/.hermes.",
     ),
 ]
+Execute: TypeAlias = Annotated[
+    bool, typer.Option("--execute", help="Do it. Without, only show what would be done.")
+]
+Batch: TypeAlias = Annotated[
+    int, typer.Option(min=1, max=1_000_000, help="Rows at a time; writers wait for one batch at most.")
+]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Theme: TypeAlias = Annotated[
     str, typer.Option("--as", metavar="THEME", help="Theme (or session key) to act as.", show_default=False)
