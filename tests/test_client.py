@@ -271,6 +271,32 @@ def test_administrators_manage_spaces_settings_and_bindings(database: Database, 
         admin.set_setting("no_such_setting", "1")
 
 
+def test_administrators_maintain(database: Database, memvec: Memvec, theme: str) -> None:
+    admin = Memvec(database.make_login("memvec_admin")[1])
+    memvec.add_memory(theme, "memory", "a note")
+    memvec.append_turn(theme, "s", "user", "old", ts=datetime(2001, 1, 1, tzinfo=UTC))
+    admin.set_ttl(theme, 90)
+    assert sum(change.rows for change in admin.prune()) == 1
+    assert sum(change.rows for change in admin.prune(dry_run=False, limit=5)) == 1
+
+    moved = {(c.table_name, c.action): c.rows for c in admin.remap(theme, f"{theme}-new", dry_run=False)}
+    assert moved["memory_entries", "moved"] == 1
+    assert memvec.add_memory(theme, "memory", "a note").outcome == "duplicate"
+    cleaned = admin.cleanup([f"{theme}-new"], dry_run=False, limit=10)
+    assert {(c.rows, c.remaining) for c in cleaned if c.table_name == "memory_entries"} == {(1, 0)}
+    assert sum(change.rows for change in admin.erase_theme(f"{theme}-new", dry_run=False)) > 0
+
+    contact = f"agent:main:telegram:dm:{theme}"
+    memvec.add_memory(contact, "memory", "likes tea")
+    assert sum(change.rows for change in admin.erase_person(contact)) == 1
+    assert sum(change.rows for change in admin.erase_person(contact, dry_run=False, limit=1)) == 1
+    assert memvec.recall_memory(contact, "tea") == []
+    with pytest.raises(errors.InvalidArgument):
+        admin.erase_person(theme)
+    with pytest.raises(errors.InvalidArgument):
+        admin.remap(theme, theme)
+
+
 def test_embedders_claim_and_report(database: Database, memvec: Memvec, space: int, theme: str) -> None:
     row = memvec.add_memory(theme, "memory", "to be embedded")
     _, dsn = database.make_login("memvec_embedder")

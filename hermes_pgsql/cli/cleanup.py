@@ -11,7 +11,7 @@ from hermes_pgsql.cli.options import AdminDsn, AsJson, Batch, Dsn, Execute
 
 
 def cleanup(
-    themes: Annotated[list[str], typer.Argument(metavar="THEME…", show_default=False)],
+    themes: Annotated[list[str], typer.Argument(metavar="THEME…", show_default=False, help="What stats shows.")],
     execute: Execute = False,
     batch: Batch = 5000,
     admin_dsn: AdminDsn = None,

@@ -17,9 +17,9 @@ BEGIN
       FROM unnest(p_twins) AS t
       JOIN memvec.memory_entries AS d ON d.id = t.dropped
      WHERE k.id = t.kept;
-    INSERT INTO memvec.entry_sources (entry_id, source)
-    SELECT t.kept, s.source FROM unnest(p_twins) AS t JOIN memvec.entry_sources AS s ON s.entry_id = t.dropped
-    ON CONFLICT DO NOTHING;
+    INSERT INTO memvec.entry_sources AS k (entry_id, source, guessed)
+    SELECT t.kept, s.source, s.guessed FROM unnest(p_twins) AS t JOIN memvec.entry_sources AS s ON s.entry_id = t.dropped
+    ON CONFLICT (entry_id, source) DO UPDATE SET guessed = k.guessed AND excluded.guessed;
     UPDATE memvec.memory_history AS h SET entry_id = t.kept FROM unnest(p_twins) AS t WHERE h.entry_id = t.dropped;
     PERFORM memvec.keep_vectors('entry', p_twins);
     DELETE FROM memvec.memory_entries AS m WHERE m.id = ANY (ARRAY(SELECT t.dropped FROM unnest(p_twins) AS t));

@@ -72,7 +72,7 @@ BEGIN
     new_theme := v_to.agent_identity;
     person_key := v_to.person_key;
     kind := v_to.kind;
-    IF new_theme = old_theme THEN
+    IF new_theme = old_theme OR v_new = v_old AND old_theme = memvec.bounded_name(v_old) THEN
         RAISE EXCEPTION USING
             ERRCODE = 'MV001',
             MESSAGE = format('"%s" is the same theme under both names', new_theme),
