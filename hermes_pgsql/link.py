@@ -290,7 +290,12 @@ class Link:
         except EmbeddingError:
             return None
         self._embed_breaker.succeeded()
-        space = self._space(len(embedding), identity, max(0.3, ends - monotonic()))
+        try:
+            space = self._space(len(embedding), identity, max(0.3, ends - monotonic()))
+        except HermesPgsqlError as error:
+            # Perhaps only this was too slow, as the first call of a process is.
+            log.debug("The space of the model is not known yet: %s", error)
+            return None
         return None if space is None else QuestionVector(embedding, space)
 
     def _space(self, width: int, identity: str, seconds: float) -> int | None:

@@ -100,7 +100,7 @@ def column(database: Database, query: str, *arguments: object) -> list[Any]:
         return [row[0] for row in connection.execute(query.encode(), arguments).fetchall()]
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = 90) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -116,7 +116,7 @@ def python(script: str, *arguments: object, **options: Any) -> subprocess.Popen[
     return subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
 
 
-def finish(process: subprocess.Popen[str], seconds: float = 60) -> str:
+def finish(process: subprocess.Popen[str], seconds: float = 120) -> str:
     """What the process printed; fails unless it ended well."""
     out, _err = process.communicate(timeout=seconds)
     assert process.returncode == 0, f"exit code {process.returncode}"

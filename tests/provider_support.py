@@ -34,7 +34,7 @@ def empty_home(database: Any, path: Path) -> Iterator[HomeUnderTest]:
         for each in list(drain._drains.values()):
             for home in list(each._homes.values()):
                 each.detach(home.outbox)
-                wait_for(lambda outbox=home.outbox: outbox.claim("text"), 60.0)
+                wait_for(lambda outbox=home.outbox: outbox.claim("text"))
                 home.outbox.release("text")
 
 
@@ -107,19 +107,19 @@ class HomeUnderTest:
             return [row[0] for row in connection.execute(statement).fetchall()]
 
 
-def settle(provider: PgvectorProvider, seconds: float = 20.0) -> None:
+def settle(provider: PgvectorProvider, seconds: float = 90.0) -> None:
     """Until everything the provider wrote is in the database. A flush ends early at a sign of an outage."""
     link = provider._link
     assert link is not None
     wait_for(lambda: link.flush(seconds), seconds)
 
 
-def embedded(home: HomeUnderTest, seconds: float = 20.0) -> None:
+def embedded(home: HomeUnderTest, seconds: float = 90.0) -> None:
     """Until every row has its vector."""
     wait_for(lambda: not home.query("SELECT FROM memvec.embedding_coverage() WHERE pending > 0"), seconds)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 90.0) -> None:
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends, "what was waited for did not happen"

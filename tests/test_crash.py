@@ -69,7 +69,7 @@ def accepted(process: subprocess.Popen[str]) -> None:
 
 def killed(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGKILL)
-    process.wait(30)
+    process.wait(120)
     process.communicate()
 
 
@@ -86,7 +86,7 @@ def test_a_process_killed_just_after_its_writes_loses_none(
     killed(writer)
     outbox = Outbox.open(home)
     drain.attach(outbox, LocalEmbedder())
-    assert drain.flush_vectors(60, outbox)
+    assert drain.flush_vectors(120, outbox)
     assert turns(database, theme) == expected("turn", 500)
     assert embedded_texts(database, "turn", theme) == set(expected("turn", 500))
     assert outbox.counts() == Counts(0, 0, 0)
@@ -104,7 +104,7 @@ def test_processes_killed_again_and_again_double_nothing(
         time.sleep(pause)
         killed(writer)
     drain.attach(outbox, LocalEmbedder())
-    assert drain.flush_vectors(60, outbox)
+    assert drain.flush_vectors(120, outbox)
     assert turns(database, theme) == expected("turn", 1000)
     assert len(embedded_texts(database, "turn", theme)) == 1000
 
@@ -116,7 +116,7 @@ def test_two_processes_on_one_home_each_keep_their_order(database: Database, hom
     for writer in writers:
         accepted(writer)
     outbox = Outbox.open(home)
-    assert wait_until(lambda: outbox.counts() == Counts(0, 0, 0), 60)
+    assert wait_until(lambda: outbox.counts() == Counts(0, 0, 0))
     for writer in writers:
         finish_writer(writer)
     stored = turns(database, theme)
@@ -141,7 +141,7 @@ def test_one_of_two_processes_is_killed_and_the_other_sends_the_rest(
     killed(first)
     accepted(second)
     outbox = Outbox.open(home)
-    assert wait_until(lambda: outbox.counts() == Counts(0, 0, 0), 60)
+    assert wait_until(lambda: outbox.counts() == Counts(0, 0, 0))
     finish_writer(second)
     stored = turns(database, theme)
     assert sorted(stored) == sorted(expected("first", 300) + expected("second", 300))
@@ -198,7 +198,7 @@ def test_a_database_stopped_amid_the_writes_gets_them_when_it_is_back(
     assert outbox.in_memory() == 0
     embedded.up(root)
     # Nobody asks it to: it notices by itself, and soon.
-    assert wait_until(lambda: outbox.counts() == Counts(0, 0, 0), 30)
+    assert wait_until(lambda: outbox.counts() == Counts(0, 0, 0))
     assert stored_turns(root, theme) == expected("turn", 520)
     assert outbox.poison() == []
 
@@ -215,7 +215,7 @@ def test_a_database_killed_amid_the_writes_gets_them_when_it_is_back(
             os.kill(pid, signal.SIGKILL)
         put_turn(outbox, theme, "s", f"turn {number}")
     # ``revive`` starts it again.
-    assert wait_until(lambda: outbox.counts() == Counts(0, 0, 0), 60)
+    assert wait_until(lambda: outbox.counts() == Counts(0, 0, 0))
     assert stored_turns(root, theme) == expected("turn", 500)
 
 
@@ -233,12 +233,13 @@ def test_a_database_that_freezes_delays_only(
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
-        for number in range(1, 200):
+        # Few, to be done before the drain gives the frozen connections up and makes new ones.
+        for number in range(1, 20):
             put_turn(outbox, theme, "s", f"turn {number}")
         assert not embedded_drain.flush(1)
-        assert outbox.depth() == 199
+        assert outbox.depth() == 19
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-    assert any(embedded_drain.flush(60) for _attempt in range(3))
-    assert stored_turns(root, theme) == expected("turn", 200)
+    assert any(embedded_drain.flush(120) for _attempt in range(3))
+    assert stored_turns(root, theme) == expected("turn", 20)

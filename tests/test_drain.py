@@ -105,11 +105,11 @@ def no_pools() -> Iterator[None]:
 
 
 def sent(drain: Drain, outbox: Outbox) -> bool:
-    return drain.flush(30, outbox)
+    return drain.flush(90, outbox)
 
 
 def complete(drain: Drain, outbox: Outbox) -> bool:
-    return drain.flush_vectors(30, outbox)
+    return drain.flush_vectors(90, outbox)
 
 
 # -- text --
@@ -229,39 +229,58 @@ def test_what_was_set_aside_is_stored_when_the_cause_is_mended(
     assert outbox.counts() == NOTHING
 
 
-SPOILT = """
+# What stands before the function that reads a batch: p_ops is the batch.
+IN_FRONT = """
 ALTER FUNCTION memvec.resolve_ops RENAME TO sound_resolve_ops;
 CREATE FUNCTION memvec.resolve_ops(p_ops jsonb) RETURNS memvec.batch_op [] LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    IF p_ops::text LIKE '%spoils%' THEN
-        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a value nobody thought of';
-    END IF;
+    %s
     RETURN memvec.sound_resolve_ops(p_ops);
 END;
 $$;
 """
+SPOILT = """
+    IF p_ops::text LIKE '%spoils%' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a value nobody thought of';
+    END IF;
+"""
+SLOW = """
+    IF jsonb_array_length(p_ops) > 20 OR p_ops::text LIKE '%hopeless%' THEN
+        PERFORM pg_sleep(600);
+    END IF;
+"""
+
+
+@pytest.fixture
+def own_database(server: TestServer, template: str) -> Iterator[Database]:
+    """A database for one test, which may change its functions."""
+    database = Database(server, f"memvec_{uuid4().hex[:8]}")
+    server.create_database(database.name, template)
+    yield database
+    pool.close_all()
+    server.drop_database(database.name)
+
+
+def put_in_front(database: Database, statements: str) -> None:
+    with database.admin() as connection:
+        connection.execute(IN_FRONT.replace("%s", statements).encode())
 
 
 def test_one_that_spoils_its_whole_batch_is_found(
-    server: TestServer, template: str, drains: Callable[[str], Drain], outbox: Outbox, theme: str
+    own_database: Database, drains: Callable[[str], Drain], outbox: Outbox, theme: str
 ) -> None:
-    database = Database(server, f"memvec_{uuid4().hex[:8]}")
-    server.create_database(database.name, template)
-    with database.admin() as connection:
-        connection.execute(SPOILT)
-    drain = drains(database.runtime_dsn)
+    put_in_front(own_database, SPOILT)
+    drain = drains(own_database.runtime_dsn)
     good = [f"turn {number}" for number in range(40)]
     for content in [*good[:20], "spoils", *good[20:], "spoils too"]:
         put_turn(outbox, theme, "s", content)
     drain.attach(outbox, None)
     assert sent(drain, outbox)
-    assert turns(database, theme) == good
+    assert turns(own_database, theme) == good
     assert [(item.arguments["content"], item.code) for item in outbox.poison()] == [
         ("spoils", "22023"),
         ("spoils too", "22023"),
     ]
-    pool.close_all()
-    server.drop_database(database.name)
 
 
 def spoil(outbox: Outbox, old: str, new: str) -> None:
@@ -335,7 +354,7 @@ def test_a_database_that_is_not_there_is_said_at_once_and_revived(
     began = time.monotonic()
     assert not drain.flush(60)
     assert time.monotonic() - began < 30
-    assert revived.wait(10)
+    assert revived.wait(90)
     assert outbox.depth() == 1
     assert "s3cret" not in repr(drain.status())
 
@@ -383,19 +402,20 @@ def test_a_role_without_rights_sets_nothing_aside(
 
 
 def test_statements_that_take_too_long_are_sent_in_smaller_batches(
-    database: Database, drains: Callable[[str], Drain], outbox: Outbox, theme: str, quick: None,
+    own_database: Database, drains: Callable[[str], Drain], outbox: Outbox, theme: str, quick: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(module, "LONE_TIMEOUTS", 3)
-    drain = drains(make_conninfo(database.runtime_dsn, options="-c statement_timeout=200ms"))
-    words = " ".join(f"word{number}" for number in range(400))
+    put_in_front(own_database, SLOW)
+    # As long as a slow machine needs for what is quick.
+    drain = drains(make_conninfo(own_database.runtime_dsn, options="-c statement_timeout=1500ms"))
     for number in range(60):
-        put_turn(outbox, theme, "s", f"{number} {words}")
-    hopeless = put_turn(outbox, theme, "s", words * 200)
-    put_turn(outbox, theme, "s", "60 behind it")
+        put_turn(outbox, theme, "s", f"turn {number}")
+    hopeless = put_turn(outbox, theme, "s", "hopeless")
+    put_turn(outbox, theme, "s", "turn 60")
     drain.attach(outbox, None)
-    assert wait_until(lambda: outbox.depth() == 0, 60)
-    assert [int(content.split(" ", 1)[0]) for content in turns(database, theme)] == list(range(61))
+    assert wait_until(lambda: outbox.depth() == 0)
+    assert turns(own_database, theme) == [f"turn {number}" for number in range(61)]
     assert [(item.op_id, item.code) for item in outbox.poison()] == [(hopeless, "57014")]
 
 
@@ -417,7 +437,7 @@ def test_two_homes_with_the_same_themes_in_opposite_order(
         drains(make_conninfo(database.runtime_dsn, options=f"-c application_name={outbox is first}")).attach(
             outbox, None
         )
-    assert wait_until(lambda: first.depth() + second.depth() == 0, 60)
+    assert wait_until(lambda: first.depth() + second.depth() == 0)
     assert first.poison() == second.poison() == []
     for name in names:
         found = entries(database, name)
@@ -481,12 +501,12 @@ def test_a_forked_child_sends_for_itself(
 
     def child() -> None:
         put_turn(outbox, theme, "s", "child")
-        os._exit(0 if drain.flush(20, outbox) else 3)
+        os._exit(0 if drain.flush(90, outbox) else 3)
 
     try:
         process = multiprocessing.get_context("fork").Process(target=child)
         process.start()
-        process.join(40)
+        process.join(120)
         assert process.exitcode == 0
     finally:
         module._drains.clear()
@@ -899,7 +919,7 @@ def test_a_process_that_just_ends_loses_nothing_and_ends_well(
     database: Database, drain: Drain, outbox: Outbox, home: Path, theme: str, tmp_path: Path, reachable: bool
 ) -> None:
     dsn = database.runtime_dsn if reachable else f"host={tmp_path} dbname=x user=y"
-    finish(python(EXIT, home, dsn, theme), 30)
+    finish(python(EXIT, home, dsn, theme), 120)
     drain.attach(outbox, LocalEmbedder())
     assert complete(drain, outbox)
     assert turns(database, theme) == [f"turn {number}" for number in range(50)]

@@ -84,7 +84,7 @@ def python(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 
 
 def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen"
         time.sleep(0.005)
@@ -343,7 +343,7 @@ def test_a_process_number_that_somebody_else_has_now(running: EmbeddedServer) ->
     lines = pid_file.read_text().splitlines()
     embedded.down(running.root)
     user = running.data_dir.stat()
-    stranger = subprocess.Popen(["sleep", "60"], cwd="/", user=user.st_uid if ROOT_USER else None)
+    stranger = subprocess.Popen(["sleep", "600"], cwd="/", user=user.st_uid if ROOT_USER else None)
     try:
         for stale in (pid_file, running.socket_dir / ".s.PGSQL.5432.lock"):
             stale.write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
@@ -378,7 +378,7 @@ def test_a_server_started_by_hand_is_not_disturbed(running: EmbeddedServer) -> N
             psycopg.connect(running.admin_dsn)
     finally:
         by_hand.send_signal(signal.SIGINT)
-        by_hand.wait(30)
+        by_hand.wait(90)
 
 
 def test_an_initdb_cut_short(place: Path) -> None:

@@ -160,7 +160,7 @@ def one_item(embedding: Any) -> Reply:
 )
 def test_every_usual_shape_of_a_vector_is_read(endpoint: FakeEndpoint, reply: Reply) -> None:
     endpoint.answer = lambda _request: reply
-    (vector,) = embedder(endpoint).embed_documents(["text"], 5)
+    (vector,) = embedder(endpoint).embed_documents(["text"], 60)
     assert isinstance(vector, array)
     assert vector_literal(vector) == "[0.1,0.1,0.1,0.1]"
 
@@ -212,10 +212,10 @@ def test_a_bad_reply_is_a_failure_that_says_what_and_where(
     endpoint.answer = lambda _request: reply
     used = embedder(endpoint)
     with caplog.at_level(logging.WARNING):
-        failure = failed(used.embed_documents(["text"], 5)[0])
-        used.embed_documents(["text"], 5)
+        failure = failed(used.embed_documents(["text"], 60)[0])
+        used.embed_documents(["text"], 60)
         with pytest.raises(EmbeddingError) as raised:
-            used.embed_query("text", 5)
+            used.embed_query("text", 60)
     assert failure.kind == raised.value.kind == kind
     assert mentions in failure.reason
     assert endpoint.url in failure.reason
@@ -231,7 +231,7 @@ def test_each_kind_of_failure_is_logged_once(
     endpoint.answer = lambda _request: replies.pop(0)
     with caplog.at_level(logging.WARNING):
         for _ in range(4):
-            used.embed_documents(["text"], 5)
+            used.embed_documents(["text"], 60)
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 2
     assert "503" in messages[0]
@@ -240,7 +240,7 @@ def test_each_kind_of_failure_is_logged_once(
 
 def test_one_bad_vector_does_not_fail_its_batch(endpoint: FakeEndpoint) -> None:
     endpoint.answer = lambda _request: vectors([1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1])
-    first, zero, short = embedder(endpoint).embed_documents(["a", "b", "c"], 5)
+    first, zero, short = embedder(endpoint).embed_documents(["a", "b", "c"], 60)
     assert isinstance(first, array)
     assert failed(zero).kind == "reply"
     assert failed(short).kind == "width"
@@ -250,7 +250,7 @@ def test_vectors_follow_their_index(endpoint: FakeEndpoint) -> None:
     endpoint.answer = lambda _request: Reply(
         {"data": [{"index": 1, "embedding": [0, 1, 0, 0]}, {"index": 0, "embedding": [1, 0, 0, 0]}]}
     )
-    assert [list(v) for v in embedder(endpoint).embed_documents(["A", "B"], 5) if isinstance(v, array)] == [
+    assert [list(v) for v in embedder(endpoint).embed_documents(["A", "B"], 60) if isinstance(v, array)] == [
         [1, 0, 0, 0],
         [0, 1, 0, 0],
     ]
@@ -261,7 +261,7 @@ def test_indexes_that_fit_no_order_are_never_used(endpoint: FakeEndpoint, indexe
     endpoint.answer = lambda _request: Reply(
         {"data": [{"index": index, "embedding": TENTH} for index in indexes]}
     )
-    results = embedder(endpoint).embed_documents(["A", "B"], 5)
+    results = embedder(endpoint).embed_documents(["A", "B"], 60)
     assert all(isinstance(result, EmbeddingFailure) for result in results)
 
 
@@ -280,7 +280,7 @@ def test_a_short_reply_never_shifts_vectors(endpoint: FakeEndpoint) -> None:
 
     endpoint.answer = answer
     texts = [f"row {'x' * at}" for at in range(100)]
-    results = embedder(endpoint).embed_documents(texts, 20)
+    results = embedder(endpoint).embed_documents(texts, 60)
     embedded = [
         (text, result) for text, result in zip(texts, results, strict=True) if isinstance(result, array)
     ]
@@ -290,7 +290,7 @@ def test_a_short_reply_never_shifts_vectors(endpoint: FakeEndpoint) -> None:
 
 def test_an_odd_scale_is_mended_for_half_precision(endpoint: FakeEndpoint) -> None:
     endpoint.answer = lambda _request: vectors([1e6, 5e5, 0, 0], [1e-9, 0, 0, 0])
-    big, small = embedder(endpoint).embed_documents(["a", "b"], 5)
+    big, small = embedder(endpoint).embed_documents(["a", "b"], 60)
     assert isinstance(big, array)
     assert isinstance(small, array)
     assert list(big) == [1, 0.5, 0, 0]
@@ -301,10 +301,10 @@ def test_the_width_is_learned_and_then_kept(endpoint: FakeEndpoint) -> None:
     used = embedder(endpoint, dim=None)
     assert used.dim is None
     endpoint.answer = lambda _request: vectors([1, 2, 3])
-    used.embed_query("x", 5)
+    used.embed_query("x", 60)
     assert used.dim == 3
     endpoint.answer = lambda _request: vectors([1, 2])
-    assert failed(used.embed_documents(["x"], 5)[0]).kind == "width"
+    assert failed(used.embed_documents(["x"], 60)[0]).kind == "width"
     assert used.dim == 3
 
 
@@ -319,7 +319,7 @@ def test_poison_texts_fail_alone_with_few_requests(endpoint: FakeEndpoint) -> No
 
     endpoint.answer = answer
     texts = [f"POISON {at}" for at in range(10)] + [f"good row {at}" for at in range(25)]
-    results = embedder(endpoint, batch_size=10).embed_documents(texts, 20)
+    results = embedder(endpoint, batch_size=10).embed_documents(texts, 60)
     assert [isinstance(result, EmbeddingFailure) for result in results] == [True] * 10 + [False] * 25
     assert not any(failed(result).unavailable for result in results[:10])
     assert len(endpoint.requests) <= 60
@@ -337,7 +337,7 @@ def test_a_text_that_is_too_long_is_cut_in_three_requests(endpoint: FakeEndpoint
 
     endpoint.answer = answer
     texts = ["short " * 10, "long " * 30_000, "also short"]
-    results = embedder(endpoint, document_prefix="D> ").embed_documents(texts, 5)
+    results = embedder(endpoint, document_prefix="D> ").embed_documents(texts, 60)
     assert all(isinstance(result, array) for result in results)
     sent = [text for request in endpoint.requests for text in request.texts if text.startswith("D> long")]
     assert [len(text) for text in sent] == [8000, 8000, 2000]
@@ -348,7 +348,7 @@ def test_a_single_text_is_cut_to_half_and_quarter_then_given_up(endpoint: FakeEn
     endpoint.answer = lambda _request: Reply(
         {"error": {"message": "This model's maximum context length is 512 tokens"}}, status=400
     )
-    failure = failed(embedder(endpoint).embed_documents(["x" * 9000], 5)[0])
+    failure = failed(embedder(endpoint).embed_documents(["x" * 9000], 60)[0])
     assert [len(request.texts[0]) for request in endpoint.requests] == [8000, 4000, 2000]
     assert failure.kind == "too_long"
     assert failure.permanent
@@ -362,30 +362,30 @@ def test_a_refusal_is_permanent_only_when_other_texts_work(endpoint: FakeEndpoin
 
     endpoint.answer = answer
     used = embedder(endpoint)
-    assert not failed(used.embed_documents(["bad"], 5)[0]).permanent
-    used.embed_documents(["good"], 5)
-    assert failed(used.embed_documents(["bad"], 5)[0]).permanent
+    assert not failed(used.embed_documents(["bad"], 60)[0]).permanent
+    used.embed_documents(["good"], 60)
+    assert failed(used.embed_documents(["bad"], 60)[0]).permanent
 
 
 def test_blank_texts_are_not_sent(endpoint: FakeEndpoint) -> None:
-    blank, vector = embedder(endpoint).embed_documents([" \n\u3000", "text"], 5)
+    blank, vector = embedder(endpoint).embed_documents([" \n\u3000", "text"], 60)
     assert failed(blank).kind == "blank"
     assert failed(blank).permanent
     assert isinstance(vector, array)
     assert endpoint.requests[0].texts == ["text"]
     with pytest.raises(EmbeddingError):
-        embedder(endpoint).embed_query("  ", 5)
+        embedder(endpoint).embed_query("  ", 60)
 
 
 def test_text_is_cleaned_before_it_is_sent(endpoint: FakeEndpoint) -> None:
-    embedder(endpoint).embed_documents(["nul\0byte", "half \ud83d emoji", "split \ud83d\ude00 emoji"], 5)
+    embedder(endpoint).embed_documents(["nul\0byte", "half \ud83d emoji", "split \ud83d\ude00 emoji"], 60)
     assert endpoint.requests[0].texts == ["nul byte", "half \ufffd emoji", "split \U0001f600 emoji"]
 
 
 def test_prefixes_go_in_front_of_the_text(endpoint: FakeEndpoint) -> None:
     used = embedder(endpoint, model="nomic-embed-text:latest")
-    used.embed_documents(["the fox hides"], 5)
-    used.embed_query("where is the fox?", 5)
+    used.embed_documents(["the fox hides"], 60)
+    used.embed_query("where is the fox?", 60)
     assert endpoint.requests[0].texts == ["search_document: the fox hides"]
     assert endpoint.requests[1].texts == ["search_query: where is the fox?"]
     assert (used.query_prefix, used.document_prefix) == ("search_query: ", "search_document: ")
@@ -452,7 +452,7 @@ def test_other_urls_are_refused(url: str) -> None:
 
 
 def test_the_openai_request(endpoint: FakeEndpoint) -> None:
-    embedder(endpoint).embed_documents(["a", "b"], 5)
+    embedder(endpoint).embed_documents(["a", "b"], 60)
     (request,) = endpoint.requests
     assert request.path == "/v1/embeddings"
     assert request.body == {"model": "test-model", "input": ["a", "b"], "encoding_format": "float"}
@@ -461,14 +461,14 @@ def test_the_openai_request(endpoint: FakeEndpoint) -> None:
 
 def test_the_ollama_request(endpoint: FakeEndpoint) -> None:
     endpoint.answer = lambda request: Reply({"embeddings": [vector_of(text) for text in request.texts]})
-    embedder(endpoint, protocol="ollama").embed_documents(["a", "b"], 5)
+    embedder(endpoint, protocol="ollama").embed_documents(["a", "b"], 60)
     (request,) = endpoint.requests
     assert request.path == "/api/embed"
     assert request.body == {"model": "test-model", "input": ["a", "b"], "truncate": True}
 
 
 def test_dimensions_are_sent_only_when_asked(endpoint: FakeEndpoint) -> None:
-    embedder(endpoint, request_dimensions=4).embed_documents(["a"], 5)
+    embedder(endpoint, request_dimensions=4).embed_documents(["a"], 60)
     assert endpoint.requests[0].body["dimensions"] == 4
 
 
@@ -481,7 +481,7 @@ def test_the_protocol_is_found_once_and_remembered(endpoint: FakeEndpoint) -> No
     endpoint.answer = answer
     used = embedder(endpoint, protocol="auto")
     for _ in range(3):
-        used.embed_query("text", 5)
+        used.embed_query("text", 60)
     assert [request.path for request in endpoint.requests] == ["/v1/embeddings"] + ["/api/embed"] * 3
     assert used.endpoint == f"{endpoint.url}/api/embed"
 
@@ -489,7 +489,7 @@ def test_the_protocol_is_found_once_and_remembered(endpoint: FakeEndpoint) -> No
 def test_no_api_at_the_url_names_all_urls_tried(endpoint: FakeEndpoint) -> None:
     endpoint.answer = lambda _request: Reply(text="404 page not found", status=404)
     with pytest.raises(EmbedderUnavailable) as raised:
-        embedder(endpoint, protocol="auto").embed_query("text", 5)
+        embedder(endpoint, protocol="auto").embed_query("text", 60)
     assert f"{endpoint.url}/v1/embeddings" in str(raised.value)
     assert f"{endpoint.url}/api/embed" in str(raised.value)
 
@@ -497,10 +497,10 @@ def test_no_api_at_the_url_names_all_urls_tried(endpoint: FakeEndpoint) -> None:
 def test_connections_are_kept_alive(endpoint: FakeEndpoint) -> None:
     used = embedder(endpoint)
     for _ in range(4):
-        used.embed_query("text", 5)
+        used.embed_query("text", 60)
     assert len({request.connection for request in endpoint.requests}) == 1
     used.close()
-    used.embed_query("text", 5)
+    used.embed_query("text", 60)
     assert len({request.connection for request in endpoint.requests}) == 2
 
 
@@ -508,7 +508,7 @@ def test_redirects_are_not_followed(endpoint: FakeEndpoint) -> None:
     endpoint.answer = lambda _request: Reply(
         {}, status=302, headers={"Location": f"{endpoint.url}/elsewhere"}
     )
-    assert failed(embedder(endpoint).embed_documents(["text"], 5)[0]).unavailable
+    assert failed(embedder(endpoint).embed_documents(["text"], 60)[0]).unavailable
     assert [request.path for request in endpoint.requests] == ["/v1/embeddings"]
 
 
@@ -519,7 +519,7 @@ def test_the_key_is_read_at_each_call(endpoint: FakeEndpoint, monkeypatch: pytes
     used = embedder(endpoint, api_key_env="TEST_EMBED_KEY")
     for key in ("first", "second"):
         monkeypatch.setenv("TEST_EMBED_KEY", key)
-        used.embed_query("text", 5)
+        used.embed_query("text", 60)
     assert [request.headers["Authorization"] for request in endpoint.requests] == [
         "Bearer first",
         "Bearer second",
@@ -531,7 +531,7 @@ def test_a_key_that_would_break_the_header_is_refused(
     endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("TEST_EMBED_KEY", key)
-    failure = failed(embedder(endpoint, api_key_env="TEST_EMBED_KEY").embed_documents(["text"], 5)[0])
+    failure = failed(embedder(endpoint, api_key_env="TEST_EMBED_KEY").embed_documents(["text"], 60)[0])
     assert failure.kind == "config"
     assert failure.unavailable
     assert "TEST_EMBED_KEY" in failure.reason
@@ -545,7 +545,7 @@ def test_a_key_that_the_server_echoes_is_not_logged(
     monkeypatch.setenv("TEST_EMBED_KEY", "sk-very-secret")
     endpoint.answer = lambda request: Reply({"error": f"bad {request.headers['Authorization']}"}, status=401)
     with caplog.at_level(logging.DEBUG):
-        failure = failed(embedder(endpoint, api_key_env="TEST_EMBED_KEY").embed_documents(["text"], 5)[0])
+        failure = failed(embedder(endpoint, api_key_env="TEST_EMBED_KEY").embed_documents(["text"], 60)[0])
     assert "sk-very-secret" not in failure.reason + caplog.text
     assert "TEST_EMBED_KEY" in failure.reason
 
@@ -553,15 +553,15 @@ def test_a_key_that_the_server_echoes_is_not_logged(
 def test_user_and_password_in_the_url_are_used_and_never_shown(endpoint: FakeEndpoint) -> None:
     host = endpoint.url.removeprefix("http://")
     used = HttpEmbedder(f"http://me:s3cret%21@{host}/v1?key=q5ecret", "m", dim=4)
-    used.embed_query("text", 5)
+    used.embed_query("text", 60)
     expected = base64.b64encode(b"me:s3cret!").decode()
     assert endpoint.requests[0].headers["Authorization"] == f"Basic {expected}"
     assert endpoint.requests[0].path == "/v1/embeddings?key=q5ecret"
     endpoint.answer = lambda _request: Reply({"error": "no"}, status=403)
-    reason = failed(used.embed_documents(["text"], 5)[0]).reason
+    reason = failed(used.embed_documents(["text"], 60)[0]).reason
     assert "ecret" not in reason + used.endpoint
     endpoint.stop()
-    reason = failed(used.embed_documents(["text"], 5)[0]).reason
+    reason = failed(used.embed_documents(["text"], 60)[0]).reason
     assert "ecret" not in reason
 
 
@@ -597,11 +597,11 @@ def test_the_deadline_covers_everything(
     endpoint: FakeEndpoint, slowness: Callable[[FakeEndpoint, BaseHTTPRequestHandler], None]
 ) -> None:
     used = embedder(endpoint)
-    used.embed_query("warm up", 20)
+    used.embed_query("warm up", 60)
     endpoint.raw = lambda handler: slowness(endpoint, handler)
     # Each of these servers answers in the end, or ends otherwise than by the deadline.
     with pytest.raises(EmbedderUnavailable) as raised:
-        used.embed_query("text", 0.4)
+        used.embed_query("text", 1)
     assert raised.value.kind == "timeout"
     assert len(endpoint.requests) == 2
 
@@ -609,14 +609,14 @@ def test_the_deadline_covers_everything(
 def test_what_was_ready_before_the_deadline_is_kept(endpoint: FakeEndpoint) -> None:
     def answer(request: Request) -> Reply:
         if len(endpoint.requests) > 2:
-            endpoint.stopping.wait(5)
+            endpoint.stopping.wait(60)
         return embed_all(request)
 
     used = embedder(endpoint, batch_size=2)
-    used.embed_query("warm up", 20)
+    used.embed_query("warm up", 60)
     endpoint.requests.clear()
     endpoint.answer = answer
-    results = used.embed_documents([f"t{at}" for at in range(8)], 1)
+    results = used.embed_documents([f"t{at}" for at in range(8)], 3)
     assert [isinstance(result, array) for result in results] == [True] * 4 + [False] * 4
     assert {failed(result).kind for result in results[4:]} == {"timeout"}
     assert len(endpoint.requests) == 3
@@ -625,7 +625,7 @@ def test_what_was_ready_before_the_deadline_is_kept(endpoint: FakeEndpoint) -> N
 def test_an_endless_body_is_cut_off(endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hermes_pgsql.embedding.http._MAX_REPLY_BYTES", 100_000)
     endpoint.answer = lambda _request: Reply(text=" " * 1_000_000)
-    assert "100,000 bytes" in failed(embedder(endpoint).embed_documents(["text"], 5)[0]).reason
+    assert "100,000 bytes" in failed(embedder(endpoint).embed_documents(["text"], 60)[0]).reason
 
 
 def test_a_broken_connection_is_tried_again(endpoint: FakeEndpoint) -> None:
@@ -636,13 +636,13 @@ def test_a_broken_connection_is_tried_again(endpoint: FakeEndpoint) -> None:
         handler.close_connection = True
 
     endpoint.raw = reset
-    assert list(embedder(endpoint, retries=2).embed_query("text", 5)) == vector_of("text")
+    assert list(embedder(endpoint, retries=2).embed_query("text", 60)) == vector_of("text")
     assert len(endpoint.requests) == 3
 
 
 def test_a_dead_endpoint_is_asked_a_bounded_number_of_times(endpoint: FakeEndpoint) -> None:
     endpoint.answer = lambda _request: Reply({"error": "loading"}, status=503)
-    results = embedder(endpoint, retries=2, batch_size=4).embed_documents([f"t{at}" for at in range(40)], 10)
+    results = embedder(endpoint, retries=2, batch_size=4).embed_documents([f"t{at}" for at in range(40)], 60)
     assert len(endpoint.requests) == 3
     assert all(failed(result).unavailable and not failed(result).permanent for result in results)
 
@@ -650,7 +650,7 @@ def test_a_dead_endpoint_is_asked_a_bounded_number_of_times(endpoint: FakeEndpoi
 def test_nobody_listening(endpoint: FakeEndpoint) -> None:
     endpoint.stop()
     with pytest.raises(EmbedderUnavailable) as raised:
-        embedder(endpoint).embed_query("text", 5)
+        embedder(endpoint).embed_query("text", 60)
     assert raised.value.kind == "unreachable"
     assert endpoint.url in str(raised.value)
 
@@ -659,7 +659,7 @@ def test_retry_after_is_honoured_within_the_deadline(endpoint: FakeEndpoint) -> 
     replies = [Reply({}, status=429, headers={"Retry-After": "0.3"})]
     endpoint.answer = lambda request: replies.pop() if replies else embed_all(request)
     begun = time.monotonic()
-    embedder(endpoint).embed_query("text", 5)
+    embedder(endpoint).embed_query("text", 60)
     assert time.monotonic() - begun >= 0.3
     assert len(endpoint.requests) == 2
 
@@ -690,15 +690,15 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_a_forked_child_makes_its_own_connections(endpoint: FakeEndpoint) -> None:
     used = embedder(endpoint)
-    used.embed_query("parent", 5)
+    used.embed_query("parent", 60)
     child = os.fork()
     if child == 0:
         try:
-            used.embed_query("child", 5)
+            used.embed_query("child", 60)
             os._exit(0)
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
-    used.embed_query("parent", 5)
+    used.embed_query("parent", 60)
     first, second, third = (request.connection for request in endpoint.requests)
     assert first == third != second

@@ -63,7 +63,8 @@ def test_nothing_is_written_beside_the_file(file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_change_under_the_hosts_lock_is_waited_for(file: Path) -> None:
+def test_a_change_under_the_hosts_lock_is_waited_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_file, "LOCK_WAIT", 60)
     file.write_text("before")
     lock = file.with_name("MEMORY.md.lock")
     held = threading.Event()
@@ -72,12 +73,13 @@ def test_a_change_under_the_hosts_lock_is_waited_for(file: Path) -> None:
         with lock.open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             held.set()
+            # Long enough for the reader to come, whom nothing tells apart from one who has not come yet.
             time.sleep(0.3)
             file.write_text("after")
 
     host = threading.Thread(target=change)
     host.start()
-    held.wait(10)
+    assert held.wait(60)
     assert read_entries(file) == ["after"]
     host.join()
 

@@ -145,7 +145,7 @@ def value(dsn: str, query: str, *parameters: object) -> object:
     return row[0]
 
 
-def wait_until(dsn: str, query: str, seconds: float = 30) -> None:
+def wait_until(dsn: str, query: str, seconds: float = 90) -> None:
     """Poll a query about the database of `dsn` until it says true."""
     deadline = time.monotonic() + seconds
     while value(dsn, f"{query} AND datname = current_database()") is not True:
@@ -361,7 +361,7 @@ def test_migrations_at_once_apply_once(
             for command in (python, python, shell)
         ]
         wait_until(dsn, "SELECT count(*) = 3 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-    outcomes = [process.communicate(timeout=60) for process in running]
+    outcomes = [process.communicate(timeout=180) for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], outcomes
     applied += [name for output, _ in outcomes[:2] for name in json.loads(output)]
     applied += re.findall(r"^applied (\S+)$", outcomes[2][0], flags=re.MULTILINE)

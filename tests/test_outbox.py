@@ -526,7 +526,7 @@ def test_one_process_at_a_time_may_send(home: Path, outbox: Outbox) -> None:
     assert other.stdout is not None
     assert other.stdin is not None
     assert other.stdout.readline() == "False\n"
-    other.communicate("\n\n", timeout=30)
+    other.communicate("\n\n", timeout=120)
     outbox.release("text")
     outbox.release("vectors")
     other = python(CLAIM, home)
@@ -539,7 +539,7 @@ def test_one_process_at_a_time_may_send(home: Path, outbox: Outbox) -> None:
     other.stdin.flush()
     assert other.stdout.readline() == "released\n"
     assert outbox.claim("text")
-    other.communicate("\n", timeout=30)
+    other.communicate("\n", timeout=120)
 
 
 def test_the_death_of_a_process_frees_its_claim(home: Path, outbox: Outbox) -> None:
@@ -548,7 +548,7 @@ def test_the_death_of_a_process_frees_its_claim(home: Path, outbox: Outbox) -> N
     assert other.stdout.readline() == "True\n"
     assert not outbox.claim("text")
     other.send_signal(signal.SIGKILL)
-    other.wait(30)
+    other.wait(120)
     other.communicate()
     assert outbox.claim("text")
 

@@ -51,7 +51,7 @@ def answer(dsn: str) -> int:
     return row[0]
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = 90) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -95,7 +95,8 @@ def test_a_hundred_handles_cost_one_pool_and_are_not_kept_alive(empty_database: 
     references = [weakref.ref(handle) for handle in handles]
     for _ in range(100):
         answer(empty_database.admin_dsn)
-    assert threading.active_count() == before
+    # The watch over a check ends a moment after it.
+    assert wait_until(lambda: threading.active_count() <= before)
     assert len(backends(empty_database)) == 1
     handles.clear()
     gc.collect()
@@ -224,7 +225,7 @@ def test_a_frozen_server_is_waited_for_no_longer_than_asked(empty_database: Data
 
 def test_a_server_that_freezes_during_a_call_ends_it(empty_database: Database) -> None:
     dsn = empty_database.admin_dsn
-    memvec = Memvec(dsn, timeout=1.0)
+    memvec = Memvec(dsn, timeout=4.0)
     with psycopg.connect(dsn) as other:
         with pool.connection(dsn) as connection:
             pid = connection.info.backend_pid
@@ -234,7 +235,14 @@ def test_a_server_that_freezes_during_a_call_ends_it(empty_database: Database) -
             " SELECT 7 FROM pg_sleep(600); END"
         )
         other.commit()
-        freeze = threading.Timer(0.2, os.kill, (pid, signal.SIGSTOP))
+
+        def freeze_the_call() -> None:
+            running = "SELECT state = 'active' FROM pg_stat_activity WHERE pid = %s"
+            with empty_database.admin() as watcher:
+                assert wait_until(lambda: watcher.execute(running, [pid]).fetchone() == (True,))
+            os.kill(pid, signal.SIGSTOP)
+
+        freeze = threading.Thread(target=freeze_the_call)
         freeze.start()
         try:
             with pytest.raises(DatabaseUnavailable):
@@ -343,7 +351,7 @@ def test_a_child_that_ends_the_ordinary_way_harms_nobody(empty_database: Databas
     parents = backends(empty_database)
     child = multiprocessing.get_context("fork").Process(target=run_and_end, args=(dsn,))
     child.start()
-    child.join(30)
+    child.join(120)
     assert child.exitcode == 0
     assert [answer(dsn) for _ in range(20)] == [42] * 20
     assert set(parents) <= set(backends(empty_database))

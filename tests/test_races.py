@@ -80,7 +80,7 @@ def run(connection: psycopg.Connection[Any], theme: str, function: str, *argumen
 
 def waits_for(database: Database, waiting: int, holding: int, done: Future[Any]) -> bool:
     """Wait until one backend waits for the other (True), or its call has ended without (False)."""
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 90
     with database.admin() as observer:
         while time.monotonic() < give_up:
             row = observer.execute("SELECT %s = ANY (pg_blocking_pids(%s))", [holding, waiting]).fetchone()
@@ -114,7 +114,7 @@ def one_after_the_other(
         later = pool.submit(run, two, race.theme, *second)
         waited = waits_for(race.database, two.info.backend_pid, one.info.backend_pid, later)
         one.execute(end)
-        late_answer = later.result(timeout=60)[0]
+        late_answer = later.result(timeout=180)[0]
         assert waited, "the second session did not wait for the first"
         return answer, late_answer
 
@@ -359,7 +359,7 @@ def test_a_renamed_theme_sends_the_batch_back(race: Race) -> None:
         assert waits_for(race.database, writing.info.backend_pid, renaming.info.backend_pid, later)
         renaming.commit()
         with pytest.raises(psycopg.errors.SerializationFailure):
-            later.result(timeout=60)
+            later.result(timeout=180)
     race.write(*batch(note))
     assert race.notes() == []
     assert Race(race.database, new_name).notes() == ["a"]
@@ -379,7 +379,7 @@ def test_a_renamed_theme_takes_a_single_write_along(race: Race) -> None:
         later = pool.submit(run, writing, race.theme, *add("a"))
         assert waits_for(race.database, writing.info.backend_pid, renaming.info.backend_pid, later)
         renaming.commit()
-        assert later.result(timeout=60)[0]["outcome"] == "added"
+        assert later.result(timeout=180)[0]["outcome"] == "added"
     assert race.notes() == []
     assert Race(race.database, new_name).notes() == ["a"]
 
@@ -472,7 +472,7 @@ def test_a_deadlock_sends_a_whole_batch_back(race: Race) -> None:
             sent.append(pool.submit(run, connection, race.theme, *batch(*operations)))
             assert waits_for(race.database, connection.info.backend_pid, third.info.backend_pid, sent[-1])
         third.rollback()
-        errors = [future.exception(timeout=60) for future in sent]
+        errors = [future.exception(timeout=180) for future in sent]
 
     (loser,) = [index for index, error in enumerate(errors) if error is not None]
     assert isinstance(errors[loser], psycopg.errors.DeadlockDetected)
@@ -554,7 +554,7 @@ def test_a_vector_of_the_old_text_does_not_stay_on_the_new_one(unused: Database)
         )
         two.commit()
         holder.rollback()
-        assert replaced.result(timeout=60)[0]["outcome"] == "replaced"
+        assert replaced.result(timeout=180)[0]["outcome"] == "replaced"
         one.commit()
     assert race.notes() == ["new"]
     with unused.runtime() as connection:

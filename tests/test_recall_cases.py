@@ -147,7 +147,7 @@ def test_a_vector_waits_for_a_text_that_is_just_changing(database: Database, spa
                 ).fetchone()
             )
             wait_until_blocked(database, drain)
-        assert store.result(10) == (0,)
+        assert store.result(120) == (0,)
     with database.admin() as admin:
         vectors = sql.SQL("SELECT count(*) FROM memvec.{} WHERE agent_identity = 'racing'")
         assert admin.execute(vectors.format(sql.Identifier(f"entry_embeddings_{space}"))).fetchone() == (0,)
@@ -156,7 +156,7 @@ def test_a_vector_waits_for_a_text_that_is_just_changing(database: Database, spa
 def wait_until_blocked(database: Database, connection: psycopg.Connection) -> None:
     blocked = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock')"
     with database.admin() as admin:
-        for _ in range(500):
+        for _ in range(9000):
             row = admin.execute(blocked, (connection.info.backend_pid,)).fetchone()
             if row == (True,):
                 return

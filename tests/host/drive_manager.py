@@ -88,7 +88,7 @@ class Driver:
         history = [{"role": "user", "content": user}, {"role": "assistant", "content": assistant}]
         self.manager.sync_all(user, assistant, session_id=self.session, messages=history)
         self.manager.queue_prefetch_all(user, session_id=self.session)
-        return self.manager.flush_pending(timeout=20)
+        return self.manager.flush_pending(timeout=90)
 
     def tool(self, name: str, arguments: Any) -> Any:
         return json.loads(self.manager.handle_tool_call(name, arguments))
@@ -109,7 +109,11 @@ class Driver:
         )
 
     def settle(self) -> bool:
-        return self.provider._link.flush(20.0)
+        """Until all is in the database. A flush ends early at a sign of an outage."""
+        ends = time.monotonic() + 90.0
+        while not (sent := self.provider._link.flush(10.0)) and time.monotonic() < ends:
+            pass
+        return sent
 
     def shutdown(self) -> dict[str, Any]:
         began = time.monotonic()

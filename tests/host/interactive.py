@@ -3,7 +3,8 @@ done.
 
     python interactive.py HERMES HOME LINE [LINE ...]
 
-A line is done when the screen has been quiet for a while; a line of one character answers a menu. What was on
+A line is done when the screen has been quiet for a while in which the program had nothing to do either: on a
+busy machine it may be silent for long because others run. A line of one character answers a menu. What was on
 the screen is in HOME/screen.log.
 """
 
@@ -12,15 +13,16 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 
 import pexpect
 
 QUIET = 2.0  # seconds without output
-LONGEST = 40.0
+LONGEST = 120.0
 
 
 def settle(child: pexpect.spawn, quiet: float = QUIET) -> bool:
-    """Read until nothing has come for a while; whether the program still runs."""
+    """Read until nothing has come for a while, and nothing is on its way; whether the program still runs."""
     ends = time.monotonic() + LONGEST
     last = time.monotonic()
     while time.monotonic() < min(ends, last + quiet):
@@ -28,10 +30,23 @@ def settle(child: pexpect.spawn, quiet: float = QUIET) -> bool:
             child.read_nonblocking(65536, 0.2)
             last = time.monotonic()
         except pexpect.TIMEOUT:
-            continue
+            if is_busy(child.pid):
+                last = time.monotonic()
         except pexpect.EOF:
             return False
     return True
+
+
+def is_busy(pid: int) -> bool:
+    """Whether one of its threads runs, waits for a processor or for the disk. Only Linux can tell."""
+    for status in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            state = status.read_text().rpartition(")")[2].split()[0]
+        except OSError:  # ended meanwhile
+            continue
+        if state in "RD":
+            return True
+    return False
 
 
 def main() -> int:

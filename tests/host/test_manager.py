@@ -20,7 +20,7 @@ def drive(home: Home, *steps: tuple[str, Any]) -> list[Any]:
         cwd=home.path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -135,7 +135,7 @@ def test_a_turn_and_everything_around_it(home: Home) -> None:
     assert results[7] == {"results": [], "count": 0}
     assert results[8]["error"] == "Missing required arg: query"
     assert results[11] == ""
-    assert results[-1]["seconds"] < 10
+    assert results[-1]["seconds"] < 30
     assert [turn[1:] for turn in home.turns()] == [
         ("user", ASKED),
         ("assistant", ANSWERED),

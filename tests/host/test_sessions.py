@@ -35,10 +35,13 @@ def test_every_row_gets_its_vector_also_that_of_the_last_turn(home: Home, model:
     home.ask(QUESTION)
     model.script(says("Nothing new to report about anything at all today, I am afraid."))
     home.ask("Is there anything else that is new in this long and quiet day of ours?")
-    # What the second run left over, a third one completes.
-    model.script(says("Hi."))
-    home.ask("Hi there")
+    # What the second run left over, the next one that has the time completes.
     missing = "SELECT pending FROM memvec.embedding_coverage() WHERE kind = 'turn'"
+    for _more in range(5):
+        model.script(says("Hi."))
+        home.ask("Hi there")
+        if len(home.turns()) == 4 and home.query(missing) == [(0,)]:
+            break
     assert len(home.turns()) == 4
     assert home.query(missing) == [(0,)]
 
@@ -136,6 +139,7 @@ def test_delegation_is_recorded(home: Home, model: ModelServer) -> None:
         says("The helper counted nineteen swans on the lake, all of them white."),
     )
     home.ask("Have a helper count the swans on the lake behind the old mill, please.")
+    home.deliver()
     edges = home.query("SELECT attrs ->> 'task' FROM memvec.memory_agent_edges")
     assert [task for (task,) in edges] == ["Count the swans on the lake behind the old mill."]
     delegated = [text for text in home.said() if text.startswith("[delegation]")]
@@ -200,7 +204,7 @@ def test_database_down_at_start_loses_nothing(home: Home, model: ModelServer) ->
         says("This answer was given while the database was away for the day."),
     )
     home.ask("This question was asked while the database was away for the day.")
-    assert home.turns() == []
+    assert home.query("SELECT FROM memvec.conversations") == []
     home.configure()
     model.script(says("Hi."))
     home.ask("Hi")
