@@ -307,7 +307,14 @@ def _unavailable(error: psycopg.Error, state: str | None) -> DatabaseUnavailable
 
 
 _CHECK_DSN: Final = "Check that the database runs and that the dsn is right."
-_GIVE_PASSWORD: Final = "Put it into ~/.pgpass (mode 0600), into PGPASSWORD or into the dsn."  # noqa: S105
+# By the fragment below; everything else is told to check the dsn.
+_HINTS: Final = {
+    "no password supplied": "Put it into ~/.pgpass (mode 0600), into PGPASSWORD or into the dsn.",
+    "unsupported startup parameter": "Take it out of the dsn (most often it is options), or list it in"
+    " ignore_startup_parameters of PgBouncer.",
+    "no more connections allowed": "Raise max_client_conn of PgBouncer.",
+    "query_wait_timeout": "Raise default_pool_size of PgBouncer, or look for what holds its connections.",
+}
 
 
 # libpq's texts name host, address, user and database, which are nobody's business but the operator's; each
@@ -324,6 +331,12 @@ _REASONS: Final = (
     ("no password supplied", "The database asks for a password and none was given."),
     ("peer authentication failed", "The database did not accept the operating-system user for that role."),
     ("no pg_hba.conf entry", "The database does not accept that user from this address (pg_hba.conf)."),
+    ("unsupported startup parameter", "The pooler in front of the database refuses a setting in the dsn."),
+    ("no such user", "The pooler in front of the database does not know that user."),
+    ("no such database", "The pooler in front of the database does not know that database."),
+    ("no more connections allowed", "The pooler in front of the database has no connection left for us."),
+    ("query_wait_timeout", "The pooler in front of the database had no connection to it in time."),
+    ("server_login_retry", "The pooler in front of the database cannot connect to it."),
     ("does not exist", "The database or the role named in the dsn does not exist."),
     ("too many clients", "The database has no connection left for us."),
     ("remaining connection slots", "The database has no connection left for us."),
@@ -347,7 +360,7 @@ def _why_unreachable(text: str) -> tuple[str, str]:
     lowered = text.lower()
     for fragment, sentence in _REASONS:
         if fragment in lowered:
-            return sentence, _GIVE_PASSWORD if fragment == "no password supplied" else _CHECK_DSN
+            return sentence, _HINTS.get(fragment, _CHECK_DSN)
     return "The connection to the database was lost or could not be made.", _CHECK_DSN
 
 

@@ -115,8 +115,9 @@ def settle(provider: PgvectorProvider, seconds: float = 90.0) -> None:
 
 
 def embedded(home: HomeUnderTest, seconds: float = 90.0) -> None:
-    """Until every row has its vector."""
-    wait_for(lambda: not home.query("SELECT FROM memvec.embedding_coverage() WHERE pending > 0"), seconds)
+    """Until every row has its vector. Before the first one there is no space, and nothing pending."""
+    complete = "SELECT coalesce(bool_and(pending = 0), false) FROM memvec.embedding_coverage()"
+    wait_for(lambda: home.query(complete) == [(True,)], seconds)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 90.0) -> None:

@@ -115,6 +115,11 @@ def test_what_the_driver_itself_refuses_is_an_invalid_argument(empty_database: D
         ("received invalid response to SSL negotiation: H", "not PostgreSQL", "dsn"),
         ('definition of service "x" not found', "pg_service.conf", "dsn"),
         ('FATAL:  database "x" does not exist', "The database or the role", "dsn"),
+        ("FATAL:  unsupported startup parameter: options", "pooler", "ignore_startup_parameters"),
+        ("FATAL:  no such user: someone", "pooler in front of the database does not know", "dsn"),
+        ("FATAL:  no more connections allowed (max_client_conn)", "no connection left", "max_client_conn"),
+        ("FATAL:  query_wait_timeout", "pooler", "default_pool_size"),
+        ("FATAL:  server login has been failing, try again later (server_login_retry)", "pooler", "dsn"),
     ],
 )
 def test_why_there_is_no_connection(text: str, says: str, hint: str) -> None:
