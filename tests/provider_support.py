@@ -116,7 +116,12 @@ def settle(provider: PgvectorProvider, seconds: float = 90.0) -> None:
 
 def embedded(home: HomeUnderTest, seconds: float = 90.0) -> None:
     """Until every row has its vector. Before the first one there is no space, and nothing pending."""
-    complete = "SELECT coalesce(bool_and(pending = 0), false) FROM memvec.embedding_coverage()"
+    complete = """
+        SELECT NOT EXISTS (SELECT FROM memvec.embedding_coverage() WHERE pending > 0)
+           AND (EXISTS (SELECT FROM memvec.embedding_spaces)
+                OR NOT EXISTS (SELECT FROM memvec.memory_entries WHERE embed
+                               UNION ALL SELECT FROM memvec.conversations WHERE embed))
+    """
     wait_for(lambda: home.query(complete) == [(True,)], seconds)
 
 

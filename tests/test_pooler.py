@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 from conftest import RUNTIME_ROLE, Database
-from provider_support import HomeUnderTest, ModelServer, embedded, end_drains, settle, wait_for
+from provider_support import HomeUnderTest, ModelServer, embedded, empty_home, settle, wait_for
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_pgsql import errors, pool
@@ -142,10 +142,10 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def home(pooler: Pooler, model: ModelServer, tmp_path: Path) -> Iterator[HomeUnderTest]:
-    here = HomeUnderTest(tmp_path / "home", pooler.dsn(), pooler.database.admin_dsn)
-    here.configure(embed_url=model.url.removesuffix("/v1"), embed_model="words", prefetch_budget=7.0)
-    yield here
-    end_drains()
+    with empty_home(pooler.database, tmp_path / "home") as here:
+        here.dsn = pooler.dsn()
+        here.configure(embed_url=model.url.removesuffix("/v1"), embed_model="words", prefetch_budget=7.0)
+        yield here
 
 
 def test_an_agent_writes_and_recalls(home: HomeUnderTest) -> None:
