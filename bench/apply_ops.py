@@ -13,36 +13,21 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 import psycopg
 
-from bench.server import fresh_server
+from bench._corpus import vocabulary
+from bench._report import Cell, Report, options_of
+from bench._server import fresh_server
 
-ROUNDS = 45
+__all__ = ["main"]
+
 WARM_UP = 5
 KINDS = ("append_turn", "add_memory")
 CONNECTIONS = (1, 2)
-SYLLABLES = [
-    "ba",
-    "co",
-    "de",
-    "fi",
-    "gu",
-    "ha",
-    "jo",
-    "ki",
-    "lu",
-    "ma",
-    "ne",
-    "po",
-    "qui",
-    "ra",
-    "tion",
-    "ing",
-]
 NUMBERS = itertools.count()
 
 Connection: TypeAlias = psycopg.Connection[tuple[object, ...]]
@@ -59,41 +44,53 @@ LIMIT_INSERT = """
 APPLY = "SELECT outcome FROM memvec.apply_ops(%s::jsonb)"
 
 
-def main() -> None:
-    print("## apply_ops: text operations per second\n")
-    print("| operation | connections | words a text | batch | per second | of a bare INSERT | replayed |")
-    print("|---|---|---|---|---|---|---|")
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = options_of("apply_ops", __doc__)
+    parser.add_argument("--rounds", type=int, default=40, help="batches of each kind")
+    options = parser.parse_args(arguments)
+    report = Report("apply_ops", "apply_ops", options)
+    table = report.table(
+        "Text operations a second",
+        ["operation", "connections", "words a text", "batch", "per second", "of a bare INSERT", "replayed"],
+    )
     with fresh_server() as server, psycopg.connect(server.admin_dsn, autocommit=True) as admin:
         admin.execute(LIMIT_TABLE)
         runtime = [psycopg.connect(server.runtime_dsn, autocommit=True) for _ in range(max(CONNECTIONS))]
         limit = [psycopg.connect(server.admin_dsn, autocommit=True) for _ in range(max(CONNECTIONS))]
         for kind, count, words, batch in itertools.product(KINDS, CONNECTIONS, (8, 20), (100, 500)):
-            print(_row(admin, runtime[:count], limit[:count], kind, words, batch), flush=True)
+            table.row(
+                *_row(admin, runtime[:count], limit[:count], kind, words, batch, WARM_UP + options.rounds)
+            )
         stored = _rows(admin)
         for connection in (*runtime, *limit):
             connection.close()
-    print(f"\n{stored:,} operations, each stored once; their replay stored nothing.\n")
+    report.say(f"{stored:,} operations, each stored once; their replay stored nothing.")
+    report.close()
 
 
 def _row(
-    admin: Connection, runtime: list[Connection], limit: list[Connection], kind: str, words: int, batch: int
-) -> str:
+    admin: Connection,
+    runtime: list[Connection],
+    limit: list[Connection],
+    kind: str,
+    words: int,
+    batch: int,
+    rounds: int,
+) -> list[Cell]:
     text = _texts(words)
     work = [
-        [json.dumps([_operation(kind, number, next(text)) for _ in range(batch)]) for _ in range(ROUNDS)]
+        [json.dumps([_operation(kind, number, next(text)) for _ in range(batch)]) for _ in range(rounds)]
         for number in range(len(runtime))
     ]
     before = _rows(admin)
     rate = _rate(_apply, runtime, work, batch)
-    if _rows(admin) - before != len(work) * ROUNDS * batch:
+    if _rows(admin) - before != len(work) * rounds * batch:
         raise SystemExit(f"{kind}: some operations were lost or doubled")
     replay = _rate(_apply, runtime, work, batch)
-    if _rows(admin) - before != len(work) * ROUNDS * batch:
+    if _rows(admin) - before != len(work) * rounds * batch:
         raise SystemExit(f"{kind}: a replay stored something")
     most = _rate(_insert, limit, work, batch)
-    return (
-        f"| {kind} | {len(runtime)} | {words} | {batch} | {rate:,.0f} | {rate / most:.2f} | {replay:,.0f} |"
-    )
+    return [kind, len(runtime), words, batch, rate, rate / most, replay]
 
 
 def _rate(
@@ -115,7 +112,7 @@ def _rate(
     with ThreadPoolExecutor(len(connections)) as pool:
         for done in [pool.submit(run, *share) for share in zip(connections, work, strict=True)]:
             done.result()
-    return len(connections) * (ROUNDS - WARM_UP) * batch / (time.perf_counter() - began)
+    return sum(len(batches) - WARM_UP for batches in work) * batch / (time.perf_counter() - began)
 
 
 def _apply(connection: Connection, operations: str) -> None:
@@ -148,9 +145,9 @@ def _operation(kind: str, connection: int, content: str) -> dict[str, object]:
 
 
 def _texts(words: int) -> Iterator[str]:
-    random.seed(words)
-    vocabulary = ["".join(random.choices(SYLLABLES, k=random.randint(1, 3))) for _ in range(20_000)]
-    weights = list(itertools.accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))
+    numbers = random.Random(words)
+    known = vocabulary()
+    weights = list(itertools.accumulate(1 / rank for rank in range(1, len(known) + 1)))
     while True:
-        drawn = random.choices(vocabulary, cum_weights=weights, k=words - 1)
+        drawn = numbers.choices(known, cum_weights=weights, k=words - 1)
         yield f"{' '.join(drawn)} {next(NUMBERS)}."

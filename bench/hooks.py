@@ -6,30 +6,36 @@ what it has accepted. The limit in the same run is a loop that only counts.
 
 from __future__ import annotations
 
-from bench.server import fresh_server
-from bench.write_path import count_up, new_home, report, timed
+from collections.abc import Sequence
+
+from bench._host import WAITS, count_up, new_home, timed_calls, waits
+from bench._report import Report, Table, options_of
+from bench._server import fresh_server
 from hermes_pgsql import embedded
 from hermes_pgsql.provider import PgvectorProvider
 
-CALLS = 500
-PAUSE = 0.002
-
 __all__ = ["main"]
 
+PAUSE = 0.002  # seconds
 
-def main() -> None:
-    print(f"## Hooks that write: {CALLS} calls, one every {PAUSE * 1000:.0f} ms (milliseconds)\n")
-    print("| hook | median | p99 | p99.9 | p99 with a free processor | p99.9 with a free processor |")
-    print("|---|---:|---:|---:|---:|---:|")
-    report("(a loop that only counts)", timed(CALLS, lambda _number: count_up()))
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = options_of("hooks", __doc__)
+    parser.add_argument("--calls", type=int, default=500)
+    options = parser.parse_args(arguments)
+    report = Report("hooks", "Hooks that write", options)
+    table = report.table(
+        f"{options.calls} calls, one every {PAUSE * 1000:.0f} ms (milliseconds)", ["hook", *WAITS]
+    )
+    waits(table, "(a loop that only counts)", timed_calls(options.calls, count_up))
     with fresh_server() as server:
-        measure(server.runtime_dsn, "database up")
+        _measure(table, server.runtime_dsn, options.calls, "database up")
         embedded.down(server.root)
-        measure(server.runtime_dsn, "database down")
-    print()
+        _measure(table, server.runtime_dsn, options.calls, "database down")
+    report.close()
 
 
-def measure(dsn: str, state: str) -> None:
+def _measure(table: Table, dsn: str, calls: int, state: str) -> None:
     with new_home() as home:
         (home / "config.yaml").write_text(f"memory:\n  pgvector:\n    dsn: {dsn!r}\n", encoding="utf-8")
         provider = PgvectorProvider()
@@ -43,5 +49,5 @@ def measure(dsn: str, state: str) -> None:
             provider.on_memory_write("add", "memory", f"{number}: {sentence}", {"session_id": "bench"})
 
         for name, hook in (("sync_turn", turn), ("on_memory_write", note)):
-            report(f"{name}, {state}", timed(CALLS, hook, PAUSE))
+            waits(table, f"{name}, {state}", timed_calls(calls, hook, PAUSE))
         provider.shutdown()

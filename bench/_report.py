@@ -1,0 +1,187 @@
+"""What every benchmark prints and writes: tables and bars as Markdown while it runs, and all of it as JSON.
+
+    report = Report("latency", "Latency", options)
+    table = report.table("Recall (milliseconds)", ["question", "p50"])
+    table.row("rare words", 1.2)
+    report.bar("rare words, p50", 1.2, most=4)
+    report.close()
+
+The JSON file is `--json FILE`, or build/bench/NAME.json. It also says on what machine, and how busy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+__all__ = ["BUILD", "ROOT", "Cell", "Report", "Table", "median", "options_of", "percentile", "ratio", "timed"]
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+
+Cell: TypeAlias = str | int | float | None
+
+
+def options_of(name: str, module_doc: str | None) -> argparse.ArgumentParser:
+    """The parser of a benchmark, with the options that all of them have."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m bench {name}", description=(module_doc or "").split("\n\n", maxsplit=1)[0]
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"default: build/bench/{name}.json")
+    parser.add_argument("--no-peer", action="store_true", help="do not measure hermes-memory-pgvector")
+    return parser
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """The value that `part` (0 to 1) of the values do not exceed."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
+
+
+def ratio(ours: float | None, theirs: float | None) -> float | None:
+    """How many times ours theirs is; None where one of them was not measured."""
+    return None if ours is None or theirs is None or ours == 0 else theirs / ours
+
+
+@dataclass
+class Table:
+    """A table whose rows are printed as they come."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]] = field(default_factory=list)
+
+    def row(self, *cells: Cell) -> None:
+        if len(cells) != len(self.columns):
+            raise ValueError(f"{self.title}: {len(cells)} cells for {len(self.columns)} columns")
+        self.rows.append(list(cells))
+        print(f"| {' | '.join(map(_shown, cells))} |", flush=True)
+
+    def begin(self) -> None:
+        if self.title:
+            print(f"\n{self.title}\n")
+        print(f"| {' | '.join(self.columns)} |")
+        print(f"|{'|'.join(['---'] + ['---:'] * (len(self.columns) - 1))}|", flush=True)
+
+
+@dataclass
+class _Bar:
+    what: str
+    figure: float
+    least: float | None
+    most: float | None
+
+    @property
+    def passed(self) -> bool:
+        return (self.least is None or self.figure >= self.least) and (
+            self.most is None or self.figure <= self.most
+        )
+
+    @property
+    def limit(self) -> str:
+        parts = [
+            f"{sign} {limit:g}"
+            for sign, limit in (("at least", self.least), ("at most", self.most))
+            if limit is not None
+        ]
+        return " and ".join(parts)
+
+
+class Report:
+    """One run of one benchmark."""
+
+    def __init__(self, name: str, title: str, options: argparse.Namespace) -> None:
+        self._file: Path = options.json or BUILD / "bench" / f"{name}.json"
+        self._options = {key: value for key, value in vars(options).items() if key != "json"}
+        self._title = title
+        self._began = time.monotonic()
+        self._load_before = _load()
+        self._remarks: list[str] = []
+        self._tables: list[Table] = []
+        self._bars: list[_Bar] = []
+        print(f"## {title}")
+
+    def say(self, remark: str) -> None:
+        """A sentence of the result."""
+        self._remarks.append(remark)
+        print(f"\n{remark}", flush=True)
+
+    def table(self, title: str, columns: Sequence[str]) -> Table:
+        table = Table(title, list(columns))
+        self._tables.append(table)
+        table.begin()
+        return table
+
+    def bar(self, what: str, figure: float, *, least: float | None = None, most: float | None = None) -> None:
+        """A figure that has to be within limits; shown at the end."""
+        self._bars.append(_Bar(what, figure, least, most))
+
+    def close(self) -> None:
+        """Print the bars and the state of the machine, and write the JSON file."""
+        if self._bars:
+            table = Table("", ["bar", "figure", "limit", "result"])
+            print("\nBars:\n")
+            table.begin()
+            for bar in self._bars:
+                table.row(bar.what, bar.figure, bar.limit, "pass" if bar.passed else "**fail**")
+        machine = {
+            "processors": os.cpu_count(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+            "load_before": self._load_before,
+            "load_after": _load(),
+            "seconds": round(time.monotonic() - self._began, 1),
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        print(
+            f"\n({machine['seconds']:.0f} s on {machine['processors']} processors; load {self._load_before}"
+            f" before, {machine['load_after']} after.)\n",
+            flush=True,
+        )
+        document = {
+            "title": self._title,
+            "options": self._options,
+            "machine": machine,
+            "remarks": self._remarks,
+            "tables": [vars(table) for table in self._tables],
+            "bars": [vars(bar) | {"passed": bar.passed} for bar in self._bars],
+        }
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(document, indent=1, default=str) + "\n", encoding="utf-8")
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Milliseconds that an action took."""
+    began = time.perf_counter()
+    action()
+    return (time.perf_counter() - began) * 1000
+
+
+def median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _load() -> str:
+    """Processes that wanted a processor in the last one and five minutes: above the number of processors,
+    times are those of a busy machine."""
+    try:
+        one, five, _fifteen = os.getloadavg()
+    except OSError:
+        return "unknown"
+    return f"{one:.1f} (5 min: {five:.1f})"
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return "–"
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if abs(cell) >= 100 else f"{cell:.1f}" if abs(cell) >= 10 else f"{cell:.3f}"
+    return f"{cell:,}" if isinstance(cell, int) else cell

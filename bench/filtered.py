@@ -1,0 +1,132 @@
+"""How much of the true nearest ten a vector recall finds when only a part of the rows may be found.
+
+Themes of 0.2 to 20 % of all rows, and `scope=all`, in 50,000 and 200,000 rows of 768 dimensions (a million
+with `--large`); what lies near a question has nothing to do with the theme. Exact is a comparison with every
+row, made outside the database. Beside it the peer's own query on the same rows: its `search`, as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bench._corpus import SHARES, Corpus, Vectors, shared_out
+from bench._operations import ours_recalling, their_sinks
+from bench._peer import Answer, peer_of
+from bench._report import Report, Table, options_of, percentile
+from bench._server import ROOMY, fresh_server
+from hermes_pgsql.client import Memvec
+
+__all__ = ["main"]
+
+ALL = "all"
+BEST = 10
+BAR_ROWS = 50_000
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = options_of("filtered", __doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[50_000, 200_000])
+    parser.add_argument("--large", action="store_true", help="also 1,000,000 rows")
+    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=3, help="times each question is asked")
+    options = parser.parse_args(arguments)
+    report = Report("filtered", "Vector recall in a part of the rows", options)
+    sizes = [*options.rows, *([1_000_000] if options.large else [])]
+    with fresh_server(ROOMY) as server, peer_of(server, wanted=not options.no_peer) as peer:
+        nearest = Nearest(options.questions)
+        corpus = Corpus(server, peer, shared_out, nearest.observe)
+        nearest.questions = corpus.vectors(-1 % 2**32, options.questions)
+        for rows in sorted(sizes):
+            corpus.grow(rows)
+            _measure(report, corpus, nearest, options.rounds)
+    report.close()
+
+
+class Nearest:
+    """The exact answer, kept up to date while rows are loaded: the nearest ten of each theme and of all."""
+
+    def __init__(self, questions: int) -> None:
+        self.questions: Vectors = np.empty((questions, 0), dtype=np.float32)
+        self._best: dict[str, list[list[tuple[float, int]]]] = {
+            name: [[] for _question in range(questions)] for name in (*SHARES, ALL)
+        }
+
+    def observe(self, first: int, themes: list[str], vectors: Vectors) -> None:
+        near = self.questions @ vectors.T
+        named = np.array(themes)
+        for name, best in self._best.items():
+            where = np.arange(len(themes)) if name == ALL else np.flatnonzero(named == name)
+            for at, kept in enumerate(best):
+                similarity = near[at, where]
+                top = np.argsort(-similarity)[:BEST]
+                kept += [(float(-similarity[one]), first + 1 + int(where[one])) for one in top]
+                kept.sort()
+                del kept[BEST:]
+
+    def of(self, name: str) -> list[set[int]]:
+        return [{row for _distance, row in kept} for kept in self._best[name]]
+
+
+def _measure(report: Report, corpus: Corpus, nearest: Nearest, rounds: int) -> None:
+    table = report.table(
+        f"{corpus.rows:,} rows, {len(nearest.questions)} questions, 10 rows asked for (milliseconds)",
+        ["theme", "recall@10", "rows", "fewest", "p50", "p95",
+         "peer recall@10", "peer rows", "peer fewest", "peer p50", "peer p95"],
+    )  # fmt: skip
+    client = Memvec(corpus.server.runtime_dsn)
+    for name in (*SHARES, ALL):
+        exact = nearest.of(name)
+        # Interleaved, so that both sides meet the machine in the same state.
+        ours: list[Answer] = []
+        theirs: list[Answer] = []
+        for _round in range(rounds):
+            ours += [_ours(client, corpus, name, vector) for vector in nearest.questions]
+            if corpus.peer is not None:
+                theirs += corpus.peer.calls("search", [_theirs(name, vector) for vector in nearest.questions])
+        _row(report, table, corpus.rows, name, exact, ours, theirs)
+
+
+def _ours(client: Memvec, corpus: Corpus, name: str, vector: Vectors) -> Answer:
+    scope = {"identity": "hundred", "scope": "all"} if name == ALL else {"identity": name, "scope": "own"}
+    return ours_recalling(client, corpus.space, None, vector, **scope)
+
+
+def _theirs(name: str, vector: Vectors) -> dict[str, Any]:
+    asked: dict[str, Any] = {"query_embedding": vector.tolist(), "limit": BEST}
+    return asked | (their_sinks() if name == ALL else {"agent_identity": name})
+
+
+def _row(
+    report: Report,
+    table: Table,
+    rows: int,
+    name: str,
+    exact: list[set[int]],
+    ours: list[Answer],
+    theirs: list[Answer],
+) -> None:
+    label = "scope=all" if name == ALL else name
+    found = _found(exact, ours)
+    table.row(label, *found, *(_found(exact, theirs) if theirs else [None] * 5))
+    if rows >= BAR_ROWS:
+        where = f"{label} of {rows:,} rows"
+        report.bar(f"recall@10, {where}", found[0], least=0.99 if rows < 1_000_000 else 0.97)
+        report.bar(f"fewest rows, {where}", found[2], least=min(map(len, exact)))
+
+
+def _found(exact: list[set[int]], answers: list[Answer]) -> tuple[float, float, int, float, float]:
+    """Recall, rows on average, fewest rows, p50 and p95."""
+    wanted = exact * (len(answers) // len(exact))
+    hits = sum(len(right.intersection(answer.ids)) for right, answer in zip(wanted, answers, strict=True))
+    returned = [len(answer.ids) for answer in answers]
+    took = [answer.milliseconds for answer in answers]
+    return (
+        hits / max(1, sum(map(len, wanted))),
+        sum(returned) / len(returned),
+        min(returned),
+        percentile(took, 0.5),
+        percentile(took, 0.95),
+    )

@@ -1,0 +1,85 @@
+"""How long each thing takes that a host does with 200,000 notes, beside the peer and beside the limit.
+
+Recall of notes by words and by meaning together, of rare words, of one word that a fifth of all rows hold,
+and of a question, in themes of 1, 10 and 20 % and in all; prefetch; writes into a theme of 100 notes. The
+limit is what no function could beat: a bare round trip, and a scan of the vector index without any filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psycopg
+from pgvector import HalfVector
+from pgvector.psycopg import register_vector
+
+from bench._corpus import Corpus, shared_out
+from bench._operations import Operation, race, recalls, writes
+from bench._peer import peer_of
+from bench._report import Report, Table, median, options_of, percentile, ratio, timed
+from bench._server import ROOMY, fresh_server
+from hermes_pgsql.client import Memvec
+
+__all__ = ["main"]
+
+BAR_ROWS = 200_000
+THEMES = {"1 %": 4, "10 %": 15, "20 %": 15, None: 8}  # and the most milliseconds of the bar
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = options_of("latency", __doc__)
+    parser.add_argument("--rows", type=int, default=BAR_ROWS)
+    parser.add_argument("--calls", type=int, default=40)
+    options = parser.parse_args(arguments)
+    report = Report("latency", f"Latency with {options.rows:,} notes", options)
+    with fresh_server(ROOMY) as server, peer_of(server, wanted=not options.no_peer) as peer:
+        corpus = Corpus(server, peer, shared_out)
+        corpus.grow(options.rows)
+        _limits(report, corpus, options.calls)
+        table = report.table(
+            "Milliseconds",
+            ["operation", "theme", "p50", "p95", "peer p50", "peer p95", "times"],
+        )
+        client = Memvec(server.runtime_dsn)
+        for theme, most in THEMES.items():
+            for operation in recalls(corpus, client, theme, options.calls):
+                _measured(report, table, corpus, operation, theme or "all", options.calls, most)
+        for operation in writes(corpus, client, options.calls, "latency"):
+            _measured(report, table, corpus, operation, "100 notes", options.calls, 2)
+    report.close()
+
+
+def _limits(report: Report, corpus: Corpus, calls: int) -> None:
+    table = report.table("The limit (milliseconds)", ["", "p50", "p95"])
+    vectors = corpus.vectors(2**31, calls)
+    nearest = (
+        f"SELECT id FROM memvec.entry_embeddings_{corpus.space}"
+        " ORDER BY embedding OPERATOR(public.<=>) %b LIMIT 10"
+    )
+    with psycopg.connect(corpus.server.admin_dsn, autocommit=True) as connection:
+        register_vector(connection)
+        trips = [timed(lambda: connection.execute("SELECT 1").fetchall()) for _call in range(calls * 5)]
+        scans = [
+            timed(lambda vector=vector: connection.execute(nearest, [HalfVector(vector)]).fetchall())
+            for vector in [*vectors[:3], *vectors]
+        ][3:]
+    table.row("SELECT 1", percentile(trips, 0.5), percentile(trips, 0.95))
+    table.row("10 rows from the HNSW index", percentile(scans, 0.5), percentile(scans, 0.95))
+
+
+def _measured(
+    report: Report, table: Table, corpus: Corpus, operation: Operation, theme: str, calls: int, most: float
+) -> None:
+    done = race(operation, corpus, calls)
+    p50 = percentile(done.ours, 0.5)
+    theirs = (percentile(done.theirs, 0.5), percentile(done.theirs, 0.95)) if done.theirs else (None, None)
+    times = ratio(p50, median(done.theirs))
+    table.row(operation.name, theme, p50, percentile(done.ours, 0.95), *theirs, times)
+    if corpus.rows < BAR_ROWS:
+        return
+    if operation.name in {"rare words", "a question", "replace", "remove"}:
+        report.bar(f"{operation.name}, {theme}: p50", p50, most=most)
+    if operation.name == "one common word" and theme == "all":
+        report.bar(f"{operation.name}, {theme}: p50", p50, most=25)
+        if times is not None:
+            report.bar(f"{operation.name}, {theme}: times the peer's", times, least=20)

@@ -1,0 +1,104 @@
+"""Every benchmark runs from end to end, at a size that says nothing about speed, so that none of them rots.
+
+The peer is left out: it would have to be installed. The evaluation's data is made up.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import __main__ as bench
+from bench._locomo import Question, scored
+from bench._report import Report, options_of
+
+TINY = {
+    "apply_ops": ["--rounds", "1"],
+    "filtered": ["--rows", "300", "600", "--questions", "2", "--rounds", "1"],
+    "growth": ["--rows", "700", "1100", "--calls", "2"],
+    "hooks": ["--calls", "3"],
+    "latency": ["--rows", "1500", "--calls", "2"],
+    "throughput": ["--part", "0.01", "--rows", "1000", "--clients", "1", "5", "--seconds", "0.2"],
+    "write_path": ["--puts", "20"],
+}
+WITHOUT_PEER = ["--no-peer"]
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_benchmark_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = run(name, [*TINY[name], *WITHOUT_PEER], tmp_path)
+    assert written["tables"]
+    assert all(table["rows"] for table in written["tables"])
+    assert f"| {' | '.join(written['tables'][0]['columns'])} |" in capsys.readouterr().out
+
+
+def test_filtered_recall_of_few_rows_is_exact(tmp_path: Path) -> None:
+    (_first, table) = run("filtered", [*TINY["filtered"], *WITHOUT_PEER], tmp_path)["tables"]
+    assert {row[1] for row in table["rows"]} == {1.0}
+
+
+def test_quality_scores_what_recall_finds(tmp_path: Path) -> None:
+    turns = [
+        [f"D1:{at}", 1, "2023-05-08T13:56:00", name, text, None]
+        for at, (name, text) in enumerate(
+            [("Ann", "My dentist is in Kelso."), ("Bob", "Lovely weather."), ("Ann", "See you.")]
+        )
+    ]
+    asked = [
+        {"conv": "c", "cat": 1, "q": "Where is Ann's dentist?", "ev": ["D1:0"], "fold": fold}
+        for fold in ("test", "tune")
+    ]
+    data = {"convs": [{"id": "c", "speakers": ["Ann", "Bob"], "turns": turns}], "questions": asked}
+    (tmp_path / "locomo_turns.json").write_text(json.dumps(data), encoding="utf-8")
+    options = ["--data", str(tmp_path), "--models", "built-in", *WITHOUT_PEER]
+    written = run("quality", options, tmp_path)
+    ways = {row[0]: row[1:4] for row in written["tables"][0]["rows"]}
+    assert ways["words only"] == ways["words and meaning"] == [1.0, 1.0, 1.0]
+    assert ways["meaning only"][1] == 1.0
+
+
+def test_quality_needs_data(capsys: pytest.CaptureFixture[str]) -> None:
+    importlib.import_module("bench.quality").main([])
+    assert "--data" in capsys.readouterr().out
+
+
+def test_every_benchmark_is_run_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["no-such"]) == 2
+    known = capsys.readouterr().err.rpartition("There are: ")[2].strip(". \n").split(", ")
+    assert set(known) == {*TINY, "quality"}
+
+
+def test_options_belong_to_one_benchmark() -> None:
+    assert bench.main(["hooks", "latency", "--calls", "2"]) == 2
+    assert bench.main(["--calls", "2"]) == 2
+
+
+def test_scores() -> None:
+    asked = [
+        Question("c", "?", frozenset({"a", "b"}), "test"),
+        Question("c", "?", frozenset({"z"}), "test"),
+        Question("c", "?", frozenset({"a"}), "tune"),
+    ]
+    found = [[("other", "a"), ("c", "a"), *[("c", "n")] * 4, ("c", "b")], [], [("c", "a")]]
+    score = scored(asked, found, "test")
+    assert (score.recall_5, score.recall_10, score.mrr) == (0.25, 0.5, 0.25)
+
+
+def test_a_bar_passes_or_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "r.json"
+    report = Report("r", "R", options_of("r", "").parse_args(["--json", str(file)]))
+    report.bar("enough", 0.99, least=0.99)
+    report.bar("too slow", 4.1, most=4)
+    report.close()
+    assert [bar["passed"] for bar in json.loads(file.read_text(encoding="utf-8"))["bars"]] == [True, False]
+    assert "| too slow | 4.100 | at most 4 | **fail** |" in capsys.readouterr().out
+
+
+def run(name: str, options: list[str], folder: Path) -> dict[str, Any]:
+    file = folder / f"{name}.json"
+    importlib.import_module(f"bench.{name}").main([*options, "--json", str(file)])
+    return json.loads(file.read_text(encoding="utf-8"))
