@@ -47,6 +47,7 @@ APPLY = "SELECT outcome FROM memvec.apply_ops(%s::jsonb)"
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("apply_ops", __doc__)
     parser.add_argument("--rounds", type=int, default=40, help="batches of each kind")
+    parser.add_argument("--batch", type=int, nargs="+", default=[100, 500], help="operations in one")
     options = parser.parse_args(arguments)
     report = Report("apply_ops", "apply_ops", options)
     table = report.table(
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         admin.execute(LIMIT_TABLE)
         runtime = [psycopg.connect(server.runtime_dsn, autocommit=True) for _ in range(max(CONNECTIONS))]
         limit = [psycopg.connect(server.admin_dsn, autocommit=True) for _ in range(max(CONNECTIONS))]
-        for kind, count, words, batch in itertools.product(KINDS, CONNECTIONS, (8, 20), (100, 500)):
+        for kind, count, words, batch in itertools.product(KINDS, CONNECTIONS, (8, 20), options.batch):
             table.row(
                 *_row(admin, runtime[:count], limit[:count], kind, words, batch, WARM_UP + options.rounds)
             )

@@ -2,8 +2,8 @@
 
 Each conversation is a theme of its own, and once more all of them are in one theme. We and the peer get the
 same texts and the same vectors, of the built-in model and of all-MiniLM-L6-v2, and of an endpoint of yours
-where `--endpoint` names one. Constants are tuned on the tune half of the questions only, so the test half is what
-counts. The data is not part of this project: `--data FOLDER` says where it is (see `_locomo.py`).
+where `--endpoint` names one. Constants are tuned on the tune half of the questions only, so the test half is
+what counts. The data is not part of this project: `--data FOLDER` says where it is (see `_locomo.py`).
 """
 
 from __future__ import annotations

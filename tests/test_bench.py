@@ -1,23 +1,32 @@
 """Every benchmark runs from end to end, at a size that says nothing about speed, so that none of them rots.
 
-The peer is left out: it would have to be installed. The evaluation's data is made up.
+They run in databases of the tests' server. The peer is left out: it would have to be installed. Data and
+model of the evaluation are made up.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import secrets
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
+from conftest import Database, TestServer
 
 from bench import __main__ as bench
 from bench._locomo import Question, scored
 from bench._report import Report, options_of
+from hermes_pgsql import pool
+from hermes_pgsql.embedded import EmbeddedServer
 
 TINY = {
-    "apply_ops": ["--rounds", "1"],
+    "apply_ops": ["--rounds", "1", "--batch", "2"],
     "filtered": ["--rows", "300", "600", "--questions", "2", "--rounds", "1"],
     "growth": ["--rows", "700", "1100", "--calls", "2"],
     "hooks": ["--calls", "3"],
@@ -28,20 +37,69 @@ TINY = {
 WITHOUT_PEER = ["--no-peer"]
 
 
+class Words:
+    """An embedder that counts words."""
+
+    model, query_prefix, document_prefix, endpoint = "words", "", "", "here"
+    dim, min_similarity = 32, None
+
+    def embed_documents(self, texts: Sequence[str], _deadline: float | None = None) -> list[array[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str, _deadline: float | None = None) -> array[float]:
+        vector = array("f", bytes(4 * self.dim))
+        for word in text.casefold().strip(".?").split():
+            vector[crc32(word.encode()) % self.dim] += 1
+        return vector
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def run(server: TestServer, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Runs a benchmark in a database of its own and returns what it wrote."""
+    names: list[str] = []
+
+    @contextmanager
+    def fresh_server(settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedServer]:
+        names.append(f"memvec_{secrets.token_hex(4)}")
+        server.create_database(names[-1], template)
+        here = Database(server, names[-1])
+        nowhere = tmp_path / "none"
+        yield EmbeddedServer(
+            nowhere, nowhere, nowhere, 5432, server.bin_dir, here.admin_dsn, here.runtime_dsn
+        )
+        pool.close_all()
+
+    def run_one(name: str, options: list[str]) -> dict[str, Any]:
+        module = importlib.import_module(f"bench.{name}")
+        monkeypatch.setattr(module, "fresh_server", fresh_server)
+        file = tmp_path / f"{name}.json"
+        module.main([*options, *WITHOUT_PEER, "--json", str(file)])
+        return json.loads(file.read_text(encoding="utf-8"))
+
+    yield run_one
+    for name in names:
+        server.drop_database(name)
+
+
 @pytest.mark.parametrize("name", TINY)
-def test_a_benchmark_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written = run(name, [*TINY[name], *WITHOUT_PEER], tmp_path)
+def test_a_benchmark_runs(
+    name: str, run: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_pgsql.embedded.down", lambda _root: None)  # it is the tests' server
+    written = run(name, TINY[name])
     assert written["tables"]
     assert all(table["rows"] for table in written["tables"])
+    if name == "filtered":
+        assert {row[1] for table in written["tables"] for row in table["rows"]} == {1.0}
     assert f"| {' | '.join(written['tables'][0]['columns'])} |" in capsys.readouterr().out
 
 
-def test_filtered_recall_of_few_rows_is_exact(tmp_path: Path) -> None:
-    (_first, table) = run("filtered", [*TINY["filtered"], *WITHOUT_PEER], tmp_path)["tables"]
-    assert {row[1] for row in table["rows"]} == {1.0}
-
-
-def test_quality_scores_what_recall_finds(tmp_path: Path) -> None:
+def test_quality_scores_what_recall_finds(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.quality.BuiltinEmbedder", Words)
+    monkeypatch.setattr("bench._models.BUILD", tmp_path)
     turns = [
         [f"D1:{at}", 1, "2023-05-08T13:56:00", name, text, None]
         for at, (name, text) in enumerate(
@@ -54,8 +112,7 @@ def test_quality_scores_what_recall_finds(tmp_path: Path) -> None:
     ]
     data = {"convs": [{"id": "c", "speakers": ["Ann", "Bob"], "turns": turns}], "questions": asked}
     (tmp_path / "locomo_turns.json").write_text(json.dumps(data), encoding="utf-8")
-    options = ["--data", str(tmp_path), "--models", "built-in", *WITHOUT_PEER]
-    written = run("quality", options, tmp_path)
+    written = run("quality", ["--data", str(tmp_path), "--models", "built-in"])
     ways = {row[0]: row[1:4] for row in written["tables"][0]["rows"]}
     assert ways["words only"] == ways["words and meaning"] == [1.0, 1.0, 1.0]
     assert ways["meaning only"][1] == 1.0
@@ -96,9 +153,3 @@ def test_a_bar_passes_or_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str
     report.close()
     assert [bar["passed"] for bar in json.loads(file.read_text(encoding="utf-8"))["bars"]] == [True, False]
     assert "| too slow | 4.100 | at most 4 | **fail** |" in capsys.readouterr().out
-
-
-def run(name: str, options: list[str], folder: Path) -> dict[str, Any]:
-    file = folder / f"{name}.json"
-    importlib.import_module(f"bench.{name}").main([*options, "--json", str(file)])
-    return json.loads(file.read_text(encoding="utf-8"))
