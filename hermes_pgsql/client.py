@@ -20,6 +20,7 @@ from typing import Any, Final, LiteralString, TypeVar, cast
 from uuid import UUID
 
 import psycopg
+from pgvector import HalfVector
 
 from hermes_pgsql import pool
 from hermes_pgsql.errors import (
@@ -39,6 +40,7 @@ from hermes_pgsql.results import (
     Edge,
     Hello,
     Identity,
+    Imported,
     OpResult,
     Pending,
     Prefetched,
@@ -733,6 +735,81 @@ class Memvec:
             """,
             {"identity": clean_text(identity), "dry_run": dry_run, "limit": _int4(limit)},
         )
+
+    # Import and export ------------------------------------------------------------
+
+    def import_rows(
+        self,
+        rows: Sequence[Json],
+        *,
+        space: int | None = None,
+        embeddings: Sequence[VectorLike | HalfVector | None] | None = None,
+        dry_run: bool = False,
+    ) -> list[Imported]:
+        """Store rows from elsewhere, times kept, each once; what became of each. Administrators only.
+
+        A row is ``{"kind": "entry" | "turn" | "edge" | "agent", "identity": …}`` with the fields that the SQL
+        function names. ``embeddings`` are their vectors in ``space``, position by position.
+        """
+        vectors = None
+        if embeddings is not None and space is not None:
+            vectors = [one if isinstance(one, HalfVector) else half_vector(one) for one in embeddings]
+            if not any(vectors):
+                vectors = None
+        return self._repeatable(
+            Imported,
+            """
+            SELECT * FROM memvec.import_rows(
+                p_rows => %(rows)s::jsonb, p_space => %(space)s::integer, p_embeddings => %(embeddings)b,
+                p_dry_run => %(dry_run)s::boolean)
+            """,
+            {
+                "rows": jsonb(list(rows)),
+                "space": None if space is None else int4(space),
+                "embeddings": vectors,
+                "dry_run": dry_run,
+            },
+        )
+
+    def persons_mark(self) -> str:
+        """Which secret keys the persons of this database. Administrators only."""
+        return cast("str", self._scalar("SELECT memvec.persons_mark()", {}))
+
+    def export_lines(
+        self, identity: str | None = None, *, vectors: bool = False, page: int = 500
+    ) -> Generator[str]:
+        """The rows of a theme (None: of all) as lines of JSON, the header first, all of one moment.
+
+        Administrators only. Takes a page at a time, so it needs no more memory for many rows than for few.
+        """
+        with self._connected(_Deadline(self._timeout)) as conn, conn.transaction():
+            conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            arguments: dict[str, object] = {
+                "identity": optional_text(identity),
+                "limit": int4(page),
+                "vectors": vectors,
+            }
+            header = conn.execute(
+                """
+                SELECT export_header::text FROM memvec.export_header(p_identity => %(identity)s::text)
+                """,
+                arguments,
+            )
+            for (line,) in header.fetchall():
+                yield line
+            for kind in ("agent", "entry", "turn", "edge"):
+                arguments |= {"kind": kind, "after": 0}
+                while rows := conn.execute(
+                    """
+                    SELECT id, line::text FROM memvec.export_rows(
+                        p_kind => %(kind)s::text, p_after => %(after)s::bigint, p_limit => %(limit)s::integer,
+                        p_identity => %(identity)s::text, p_vectors => %(vectors)s::boolean)
+                    """,
+                    arguments,
+                ).fetchall():
+                    for _, line in rows:
+                        yield line
+                    arguments["after"] = rows[-1][0]
 
     # Calling ------------------------------------------------------------
 

@@ -45,7 +45,7 @@ _DELIMITER: Final = "\n§\n"
 _TOOLS_UNREADY: Final = (
     "Long-term memory is not ready in this session. This does not mean that nothing is stored."
 )
-_ASSISTANT_SUBSTANTIVE: Final = 120
+
 _TASK_CHARS: Final = 500
 _DELEGATION_CHARS: Final = 8000
 
@@ -310,10 +310,9 @@ class PgvectorProvider(_Base):
         metadata: Mapping[str, object] | None = None,
     ) -> dict[str, object]:
         """The arguments of a turn to be stored, which counts as stored from now on."""
-        policy = link.settings.conversation_embed_policy
-        embed = policy == "all" or (
-            policy == "substantive_only" and (role == "user" or len(text) >= _ASSISTANT_SUBSTANTIVE)
-        )
+        from hermes_pgsql.turns import wants_vector
+
+        embed = wants_vector(role, text, link.settings.conversation_embed_policy)
         content, redacted = link.redact(text)
         self._talk.captured(role, text)
         return {

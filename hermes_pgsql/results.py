@@ -107,6 +107,22 @@ class OpResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of one row of ``import_rows``: added, duplicate or refused (then ``message`` says why).
+
+    ``reason`` is why it went to that theme; ``embedded`` whether a vector was stored for it.
+    """
+
+    ordinal: int
+    kind: str | None
+    outcome: str
+    agent_identity: str | None
+    reason: str | None
+    embedded: bool
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """Vectors stored, and those not: the text changed, the row is gone, the vector was unusable."""
 

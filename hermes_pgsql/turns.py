@@ -21,9 +21,11 @@ __all__ = [
     "said",
     "text_of",
     "turns_of",
+    "wants_vector",
     "words_of_user",
 ]
 
+_ASSISTANT_SUBSTANTIVE: Final = 120
 MAX_CHARS: Final = 200_000  # more is a pasted file; nobody recalls its end
 
 
@@ -90,6 +92,13 @@ def is_acknowledgement(text: str) -> bool:
     """Whether the text only agrees, thanks, or asks to go on or stop."""
     words = _WORD.findall(text[:200].casefold())
     return len(words) <= _MOST_NODS and all(word in _NODS for word in words)
+
+
+def wants_vector(role: str, text: str, policy: str) -> bool:
+    """Whether a stored turn gets a vector under a ``conversation_embed_policy``."""
+    return policy == "all" or (
+        policy == "substantive_only" and (role == "user" or len(text) >= _ASSISTANT_SUBSTANTIVE)
+    )
 
 
 def turns_of(messages: Iterable[object], min_chars: int) -> list[Turn]:

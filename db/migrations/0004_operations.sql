@@ -84,3 +84,16 @@ CREATE TYPE memvec.twin AS (
     dropped bigint,
     kept bigint
 );
+
+-- One row of an import: what it is and belongs to, as given, and what became of it.
+CREATE TYPE memvec.import_row AS (
+    ordinal integer,
+    kind text,
+    agent_identity text,
+    person_key uuid,
+    reason text,
+    arguments jsonb,
+    outcome text,
+    row_id bigint,
+    message text
+);

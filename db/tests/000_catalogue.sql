@@ -108,6 +108,10 @@ SELECT set_eq(
            ('stats', 'runtime reader admin'),
 
            ('bind_role', 'admin'),
+           ('export_header', 'admin'),
+           ('export_rows', 'admin'),
+           ('import_rows', 'admin'),
+           ('persons_mark', 'admin'),
            ('schema_version', 'runtime embedder reader admin'),
            ('set_setting', 'admin'),
            ('unbind_role', 'admin'),

@@ -93,7 +93,7 @@ def _has_misplaced_dsn(arguments: Sequence[str]) -> bool:
     takes_text = bool(arguments) and arguments[0] in {"add", "search"}
     pairs = zip(["", *arguments], arguments, strict=False)
     return not takes_text and any(
-        word.startswith(("postgresql://", "postgres://")) and not before.endswith("dsn")
+        word.startswith(("postgresql://", "postgres://")) and not before.endswith(("dsn", "--from"))
         for before, word in pairs
     )
 

@@ -12,6 +12,8 @@ from hermes_pgsql.cli import (
     cleanup,
     completion,
     erase,
+    export,
+    importing,
     index,
     install,
     migrate,
@@ -65,3 +67,5 @@ app.command()(erase.erase)
 app.command(name="bind-role")(binding.bind_role)
 app.command(name="unbind-role")(binding.unbind_role)
 app.command()(completion.completion)
+app.add_typer(importing.app, name="import")
+app.command()(export.export)

@@ -135,6 +135,19 @@ def working(on: str) -> Generator[None]:
         yield
 
 
+@contextmanager
+def row_counter() -> Generator[Callable[[int], None]]:
+    """A function that shows how many rows are done, of nobody knows how many, if there is a terminal."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()
+    ) as progress:
+        task = progress.add_task("rows", total=None)
+        yield lambda rows: progress.update(task, completed=rows)
+
+
 def text_cell(text: str, limit: int = 300) -> Text:
     """A cell with stored text: on one line, cut at ``limit`` characters, never read as markup."""
     from rich.text import Text
