@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from hermes_pgsql.errors import DatabaseUnavailable, HermesPgsqlError, NotMigrated, is_retryable
 from hermes_pgsql.redact import redact
@@ -42,9 +43,9 @@ _PAUSE: Final = 0.2
 class Incoming:
     """A row as ``import_rows`` takes it, where it was found, and its vectors by the id of their space.
 
-    ``fault`` is why it cannot be imported, when that is known before the database sees it; ``as_it_is`` spares
-    it the masking (it went through it when it was first stored); a ``stranger`` is a row whose person is
-    named by another database.
+    ``fault`` is why it cannot be imported, when that is known before the database sees it; ``as_it_is``
+    spares it the masking (it went through it when it was first stored); a ``stranger`` is a row whose person
+    is named by another database.
     """
 
     place: str
@@ -72,8 +73,9 @@ class Report:
 
     ``into_sinks`` counts, by sink, the rows whose identity was a chat's or a benchmark's key; ``of_nobody``
     those of a chat that nobody knows any more, which are kept and never recalled; ``of_strangers`` those of
-    persons that another database names; ``not_allowed`` those whose theme is not on the allow-list, so that they
-    went to the theme ``default``; ``masked`` the secrets that were masked. ``skipped`` has the place and reason of up to 1,000 rows.
+    persons that another database names; ``not_allowed`` those whose theme is not on the allow-list, so that
+    they went to the theme ``default``; ``masked`` the secrets that were masked. ``skipped`` has the place and
+    reason of up to 1,000 rows.
     """
 
     dry_run: bool
@@ -105,15 +107,19 @@ def import_all(
     report: Report,
     *,
     mask: bool,
+    in_order: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Import ``rows`` and count them in ``report``. Raises what makes going on pointless: no database, no right.
+    """Import ``rows`` and count them in ``report``. Raises what makes going on pointless: no database, say.
 
     ``mask`` says whether secrets in the text are masked; a text that changes so loses its vectors, which were
-    made of the other one. ``progress`` is told how many rows are done.
+    made of the other one. ``in_order`` keeps the order of all rows, not only of those of one theme, which
+    takes longer: the database then breaks ties between themes as it did where the rows come from.
+    ``progress`` is told how many rows are done.
     """
     done = 0
     running: dict[int, _Running] = {}
+    lanes = 1 if in_order else LANES
 
     def settle(lane: int) -> None:
         nonlocal done
@@ -123,8 +129,8 @@ def import_all(
         if progress is not None:
             progress(done)
 
-    with ThreadPoolExecutor(LANES, "hermes-pgsql-import") as senders:
-        for lane, batch in _batches(rows, report, mask=mask):
+    with ThreadPoolExecutor(lanes, "hermes-pgsql-import") as senders:
+        for lane, batch in _batches(rows, report, lanes, mask=mask):
             if lane in running:
                 settle(lane)
             running[lane] = batch, senders.submit(_send, memvec, batch, report.dry_run)
@@ -136,11 +142,11 @@ _Running = tuple[list["Incoming"], "Future[list[Imported]]"]
 
 
 def _batches(
-    rows: Iterable[Incoming], report: Report, *, mask: bool
+    rows: Iterable[Incoming], report: Report, lanes: int, *, mask: bool
 ) -> Iterator[tuple[int, list[Incoming]]]:
     """Batches with their lanes. The rows of one theme share a lane: the database lets one writer at them."""
-    batches: list[list[Incoming]] = [[] for _ in range(LANES)]
-    sizes = [0] * LANES
+    batches: list[list[Incoming]] = [[] for _ in range(lanes)]
+    sizes = [0] * lanes
     for incoming in rows:
         kind = incoming.row.get("kind")
         kind = kind if isinstance(kind, str) else "row"
@@ -148,7 +154,7 @@ def _batches(
         if incoming.fault is not None:
             report.skip(kind, incoming.place, incoming.fault)
             continue
-        lane = hash(str(incoming.row.get("identity"))) % LANES
+        lane = crc32(str(incoming.row.get("identity")).strip().casefold().encode("utf-8", "replace")) % lanes
         content = incoming.row.get("content")
         if isinstance(content, str):
             if mask and not incoming.as_it_is:

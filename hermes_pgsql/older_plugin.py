@@ -137,7 +137,7 @@ class OlderTables:
         )
 
     def _register_half_vectors(self) -> bool:
-        """Whether the server knows half precision (pgvector 0.7 and newer); if so, it is read as it is sent."""
+        """Whether the server knows half precision (pgvector 0.7 and newer), and vectors are read as that."""
         for column in self._vectors.values():
             name = sql.Identifier(column.type_schema, "halfvec").as_string(self._connection)
             info = TypeInfo.fetch(self._connection, name)
@@ -157,19 +157,20 @@ class OlderTables:
 
 @contextmanager
 def open_older_tables(dsn: str, schema: str | None = None) -> Generator[OlderTables]:
-    """The tables in the database of ``dsn``. Raises ``ConfigError`` when there are none, or in two schemas."""
+    """The tables in the database of ``dsn``. Raises ``ConfigError`` when none or several are found."""
     try:
-        with psycopg.connect(dsn, autocommit=True, application_name="hermes-pgsql import") as connection:
-            with connection.transaction():
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                for setting in (
-                    "statement_timeout = 0",
-                    "idle_in_transaction_session_timeout = 0",
-                    "DateStyle = 'ISO'",
-                    "TimeZone = 'UTC'",
-                ):
-                    connection.execute(f"SET LOCAL {setting}".encode())
-                yield OlderTables(connection, schema)
+        with (
+            psycopg.connect(
+                dsn, autocommit=True, application_name="hermes-pgsql import", client_encoding="UTF8"
+            ) as connection,
+            connection.transaction(),
+        ):
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute("SET LOCAL statement_timeout = 0")
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            connection.execute("SET LOCAL DateStyle = 'ISO'")
+            connection.execute("SET LOCAL TimeZone = 'UTC'")
+            yield OlderTables(connection, schema)
     except psycopg.Error as error:
         raise translate(error) from None
 
@@ -180,8 +181,8 @@ def _schema(connection: psycopg.Connection[Any], wanted: str | None) -> str:
         where = f" in schema {wanted}" if wanted else ""
         raise ConfigError(
             f"There are no tables of hermes-memory-pgvector{where} in that database.",
-            hint="Give --from the connection string that stood in plugins.pgvector.dsn (--schema names another"
-            " schema).",
+            hint="Give --from the connection string that stood in plugins.pgvector.dsn (--schema names"
+            " another schema).",
         )
     if len(found) > 1:
         raise ConfigError(

@@ -24,7 +24,7 @@ def export(
         typer.Option(
             metavar="THEME",
             show_default=False,
-            help="Only this theme's rows; a chat's session key: that contact's; a sink's name: the whole sink.",
+            help="Only this theme's rows; a chat's session key: that contact's; a sink's name: all of it.",
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The rows of all themes.")] = False,
@@ -35,8 +35,8 @@ def export(
 ) -> None:
     """Write entries, turns, delegations and themes as lines of JSON (as of one moment).
 
-    hermes-pgsql import jsonl brings them back. Settings, aliases, role bindings and history are not in it, nor
-    the secret by which chat contacts are known; pg_dump moves those too.
+    hermes-pgsql import jsonl brings them back. Settings, aliases, role bindings and history are not in it,
+    nor the secret by which chat contacts are known; pg_dump moves those too.
 
     \b
     Examples:

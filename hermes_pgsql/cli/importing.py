@@ -6,6 +6,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -13,7 +14,7 @@ import typer
 
 from hermes_pgsql.cli.add import Target
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import note, plain, progress_bar, row_counter, say, show, show_json, warn
+from hermes_pgsql.cli.output import note, plain, progress_bar, row_counter, say, show, show_json, table, warn
 
 if TYPE_CHECKING:
     from hermes_pgsql.client import Memvec
@@ -51,8 +52,8 @@ def pgvector(
         str | None,
         typer.Option(
             show_default=False,
-            help="The model that made the older vectors, for example nomic-embed-text. Default: embed_model of"
-            " config.yaml, if it is set there; else the vectors are left out.",
+            help="The model that made the older vectors, for example nomic-embed-text. Default: embed_model"
+            " of config.yaml, if it is set there; else the vectors are left out.",
         ),
     ] = None,
     no_vectors: Annotated[
@@ -110,7 +111,9 @@ def md(
     ] = None,
     target: Annotated[
         Target | None,
-        typer.Option(show_default=False, help="Which memory a file is. Default: user for USER.md, else memory."),
+        typer.Option(
+            show_default=False, help="Which memory a file is. Default: user for USER.md, else memory."
+        ),
     ] = None,
     dry_run: DryRun = False,
     admin_dsn: AdminDsn = None,
@@ -140,7 +143,9 @@ def md(
 
 @app.command()
 def jsonl(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", show_default=False, help="The lines; - reads them in.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", show_default=False, help="The lines; - reads them in.")
+    ],
     dry_run: DryRun = False,
     admin_dsn: AdminDsn = None,
     dsn: Dsn = None,
@@ -173,7 +178,9 @@ def jsonl(
 
     with _opened(file) as lines, row_counter() as counter:
         reader = JsonLines(lines, space_of, memvec.persons_mark())
-        import_all(memvec, reader.rows(), report, mask=settings.redact_secrets, progress=counter)
+        import_all(
+            memvec, reader.rows(), report, mask=settings.redact_secrets, in_order=True, progress=counter
+        )
     for reason, count in reader.without_vector.items():
         report.notes.append(f"{count:,} vectors were left out: {reason}.")
     _finish(memvec, report, as_json=as_json)
@@ -218,19 +225,13 @@ def _finish(memvec: Memvec, report: Report, *, as_json: bool) -> None:
 
 
 def _show_report(report: Report) -> None:
-    from rich import box
-    from rich.table import Table
-
     if not report.kinds:
         say("There was nothing to import.")
     else:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("rows")
-        names = ("read", "would add" if report.dry_run else "added", "already there", "skipped", "vectors")
-        for name in names:
-            table.add_column(name, justify="right")
+        numbers = ("read", "would add" if report.dry_run else "added", "already there", "skipped", "vectors")
+        shown = table("rows", *numbers, numbers=numbers)
         for kind, counts in report.kinds.items():
-            table.add_row(
+            shown.add_row(
                 _PLURAL.get(kind, plain(kind)),
                 *(
                     f"{number:,}"
@@ -243,20 +244,24 @@ def _show_report(report: Report) -> None:
                     )
                 ),
             )
-        show(table)
+        show(shown)
     for sink, count in sorted(report.into_sinks.items()):
         say(f"{count:,} rows named a chat or a benchmark as their theme: they belong to the sink {sink}.")
     if report.of_nobody:
         say(
-            f"{report.of_nobody:,} rows of sinks do not say whose chat they were: they are kept, and recalled for nobody."
+            f"{report.of_nobody:,} rows of sinks do not say whose chat they were: they are kept, and"
+            " recalled for nobody."
         )
     if report.of_strangers:
         warn(
-            f"{report.of_strangers:,} rows belong to chat contacts as another database names them: they are kept, and"
-            " recalled for nobody here. pg_dump moves a database with its contacts."
+            f"{report.of_strangers:,} rows belong to chat contacts as another database names them: they are"
+            " kept, and recalled for nobody here. pg_dump moves a database with its contacts."
         )
     if report.not_allowed:
-        say(f"{report.not_allowed:,} rows are of themes that allowed_themes does not list: they belong to default.")
+        say(
+            f"{report.not_allowed:,} rows are of themes that allowed_themes does not list: they belong to"
+            " default."
+        )
     if report.masked:
         say(f"{report.masked:,} secrets were masked; rows that held one are embedded anew.")
     for sentence in report.notes:
@@ -270,7 +275,13 @@ def _show_report(report: Report) -> None:
         say("Nothing was stored (--dry-run).")
 
 
-_PLURAL: Final = {"agent": "themes", "entry": "entries", "turn": "turns", "edge": "delegations", "row": "others"}
+_PLURAL: Final = {
+    "agent": "themes",
+    "entry": "entries",
+    "turn": "turns",
+    "edge": "delegations",
+    "row": "others",
+}
 
 
 # The older plugin ------------------------------------------------------------
@@ -286,11 +297,13 @@ def _space_of_older(
     dim = older.dim
     if model is None and "embed_model" in settings.model_fields_set and settings.embed_dim in (None, dim):
         model = settings.embed_model
-        report.notes.append(f"The vectors are taken for those of {model}, the embed_model of the configuration.")
+        report.notes.append(
+            f"The vectors are taken for those of {model}, the embed_model of the configuration."
+        )
     if model is None or not model.strip():
         report.notes.append(
-            f"{held:,} vectors were left out, because the older tables do not say which model made them: name it"
-            " with --model and import again, or have the text embedded anew with hermes-pgsql backfill."
+            f"{held:,} vectors were left out, because the older tables do not say which model made them: name"
+            " it with --model and import again, or have the text embedded anew with hermes-pgsql backfill."
         )
         return None
     if dim is None:
@@ -380,9 +393,9 @@ def _entries(files: Sequence[tuple[Path, str]], theme: str) -> Iterator[Incoming
 
 
 def _theme_of_home(path: Path) -> str:
-    """The theme of a profile's home, as the host names it; the host's default profile has the theme hermes."""
+    """The theme of a profile's home, as the host names it; its default profile has the theme hermes."""
     parts = path.resolve().parts
-    for before, name in zip(parts, parts[1:], strict=False):
+    for before, name in pairwise(parts):
         if before == "profiles":
             return name
     return "hermes"

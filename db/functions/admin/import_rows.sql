@@ -109,7 +109,8 @@ BEGIN
     RETURN QUERY
         SELECT r.ordinal, r.kind, coalesce(d.outcome, r.outcome), r.agent_identity, r.reason,
                CASE r.kind WHEN 'entry' THEN d.row_id = ANY (v_embedded_entries) WHEN 'turn' THEN d.row_id = ANY (v_embedded_turns)
-               END IS TRUE,
+               END IS TRUE
+               AND row_number() OVER (PARTITION BY r.kind, d.row_id ORDER BY r.ordinal) = 1,
                coalesce(d.message, r.message)
           FROM unnest(v_rows) AS r
           LEFT JOIN unnest(v_done) AS d ON d.ordinal = r.ordinal
