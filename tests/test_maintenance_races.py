@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
@@ -99,7 +99,7 @@ def blocked_by(
     first: Callable[[Connection], Any],
     second_dsn: str,
     second: Callable[[Connection], Any],
-) -> Iterator[tuple[Connection, Future[Any]]]:
+) -> Generator[tuple[Connection, Future[Any]]]:
     """Run ``first`` and leave its transaction open, and let ``second`` run into it in another session."""
     with (
         psycopg.connect(first_dsn) as one,
@@ -127,7 +127,7 @@ def remap(
 
 def maintain(query: str, *arguments: object) -> Callable[[Connection], dict[str, int]]:
     def call(connection: Connection) -> dict[str, int]:
-        return {row[0]: row[2] for row in connection.execute(query, arguments)}
+        return {row[0]: row[2] for row in connection.execute(query.encode(), arguments)}
 
     return call
 
@@ -156,7 +156,7 @@ def test_maintenance_does_not_wait_for_ever_and_says_for_whom(
     ):
         write(writer, theme, "written meanwhile")
         with pytest.raises(psycopg.Error) as refused:
-            admin.execute(query, arguments)
+            admin.execute(query.encode(), arguments)
         assert refused.value.sqlstate == "MV008"
         assert theme in str(refused.value.diag.message_primary)
         assert f"process {writer.info.backend_pid}" in str(refused.value.diag.message_detail)
@@ -329,7 +329,8 @@ def test_a_vector_stored_meanwhile_says_the_new_theme(
         call.result(WAIT)
     with database.admin() as superuser:
         found = superuser.execute(
-            f"SELECT agent_identity FROM memvec.entry_embeddings_{space[0]} WHERE id = %s", [added[0]]
+            f"SELECT agent_identity FROM memvec.entry_embeddings_{space[0]} WHERE id = %s".encode(),
+            [added[0]],
         ).fetchall()
     assert found == [(new,)]
 
@@ -384,7 +385,7 @@ def test_writers_at_full_speed_lose_nothing_in_a_remap(
                 time.sleep(0.02)
         finally:
             stop.set()
-        accepted = set.union(*(writer.result(WAIT) for writer in writers))
+        accepted = {content for writer in writers for content in writer.result(WAIT)}
     assert left == set()
     assert rows(database, theme) == set()
     assert rows(database, new) == accepted | {f"before {number}" for number in range(300)}
