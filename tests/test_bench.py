@@ -31,8 +31,7 @@ TINY = {
     "growth": ["--rows", "700", "1100", "--calls", "2"],
     "hooks": ["--calls", "3"],
     "latency": ["--rows", "1500", "--calls", "2"],
-    "maintenance": ["--rows", "60", "--beside", "60", "--dim", "8", "--turns", "400", "--old", "90"]
-    + ["--batch", "40", "--seconds", "0.1"],
+    "maintenance": ["--rows", "60", "--beside", "60", "--dim", "8", "--turns", "400", "--old", "90"],
     "throughput": ["--part", "0.01", "--rows", "1000", "--clients", "1", "5", "--seconds", "0.2"],
     "write_path": ["--puts", "20"],
 }
