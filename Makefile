@@ -54,11 +54,13 @@ format: $(VENV)/.dev ## let ruff rewrite what it can
 bench: $(VENV)/.test ## the benchmarks (ARGS are passed on)
 	@$(PY) -m bench $(ARGS) </dev/null
 
-docs: $(VENV)/.test ## write docs/functions.md from the comments in the database
+docs: $(VENV)/.test ## write docs/functions.md and docs/configuration.md from the database and the settings
 	@$(PY) tools/gen_docs.py </dev/null
+	@$(PY) tools/gen_configuration.py </dev/null
 
-docs-check: $(VENV)/.test ## fail when docs/functions.md is not what `make docs` would write
+docs-check: $(VENV)/.test ## fail when those are not what `make docs` would write
 	@$(PY) tools/gen_docs.py --check </dev/null
+	@$(PY) tools/gen_configuration.py --check </dev/null
 
 clean: ## remove the virtual environment and everything built
 	@rm -rf $(VENV) build dist .pytest_cache .ruff_cache

@@ -282,7 +282,9 @@ class Settings(BaseModel):
         ("primary", "cron"), description="Agent contexts that may write."
     )
     shutdown_drain_timeout: Annotated[Real, Field(ge=0, le=600)] = Field(
-        10.0, description="Longest wait for the outbox at shutdown. What is left is sent by the next process."
+        10.0,
+        description="Longest wait for the outbox at shutdown; in the host at most 4, which gives up after 5."
+        " What is left is sent by the next process.",
     )
     redact_secrets: Switch = Field(
         default=True, description="Whether keys, tokens and passwords are masked before storing."
