@@ -10,7 +10,7 @@ HOST_PIP_INSTALL = build/host/bin/python -m pip --disable-pip-version-check --no
 ROLE = hermes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tap test-pg16 pytest test-host migrate lint format bench docs docs-check clean
+.PHONY: help demo test tap test-pg16 pytest test-host migrate lint format bench docs privileges docs-check clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed 's/:.*## /|/' | while IFS='|' read -r name what; do \
@@ -58,7 +58,10 @@ docs: $(VENV)/.test ## write docs/functions.md and docs/configuration.md from th
 	@$(PY) tools/gen_docs.py </dev/null
 	@$(PY) tools/gen_configuration.py </dev/null
 
-docs-check: $(VENV)/.test ## fail when those are not what `make docs` would write
+privileges: $(VENV)/.test ## write db/privileges.txt, who may do what, from the database
+	@$(PY) tools/privileges.py </dev/null
+
+docs-check: $(VENV)/.test ## fail when docs/functions.md is not what `make docs` would write
 	@$(PY) tools/gen_docs.py --check </dev/null
 	@$(PY) tools/gen_configuration.py --check </dev/null
 

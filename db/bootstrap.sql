@@ -542,3 +542,25 @@ BEGIN
     RESET ROLE;
 END
 $bootstrap$;
+
+-- Views are made anew each time, after the functions: while they stand, no migration can change a column that they show.
+DO $bootstrap$
+DECLARE
+    v_view regclass;
+BEGIN
+    SET LOCAL ROLE memvec_owner;
+    FOR v_view IN
+        SELECT c.oid FROM pg_class AS c
+         WHERE c.relnamespace = 'memvec'::regnamespace AND c.relkind = 'v'
+         ORDER BY c.relname
+    LOOP
+        EXECUTE format('DROP VIEW %s', v_view);
+    END LOOP;
+    RESET ROLE;
+EXCEPTION WHEN dependent_objects_still_exist THEN
+    RAISE EXCEPTION USING ERRCODE = 'MV106',
+        MESSAGE = format('something of your own is built on the view %s, which is about to be made anew', v_view),
+        DETAIL = SQLERRM,
+        HINT = 'Drop it, migrate, and make it again; or build it on what the functions return.';
+END
+$bootstrap$;

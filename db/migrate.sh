@@ -80,6 +80,7 @@ tr -d '\r' <"$db/bootstrap.sql" >"$work/bootstrap.sql"
 tr -d '\r' <"$db/verify.sql" >"$work/verify.sql"
 : >"$work/listing"
 : >"$work/afterwards.list"
+: >"$work/views.list"
 
 # One psql session does it all: it waits for the lock in bootstrap.sql, asks the ledger, and commits at the very end.
 cat >"$work/main.sql" <<'SQL'
@@ -122,6 +123,12 @@ while IFS= read -r file; do
     copy "$file"
     line "\\ir '$file'" >>"$work/main.sql"
 done <"$work/functions.list"
+
+[ ! -d "$db/views" ] || sql_files views >"$work/views.list"
+while IFS= read -r file; do
+    copy "$file"
+    line "\\ir '$file'" >>"$work/main.sql"
+done <"$work/views.list"
 
 cat >>"$work/main.sql" <<'SQL'
 RESET ROLE;

@@ -43,13 +43,16 @@ from hermes_pgsql.results import (
     Imported,
     OpResult,
     Pending,
+    PiiFound,
     Prefetched,
     RecalledEntry,
     RecalledTurn,
     Removed,
     Replaced,
+    Restored,
     Stored,
     Synced,
+    TakenAway,
     ThemeStats,
     Written,
     record_row,
@@ -616,6 +619,77 @@ class Memvec:
     def stats(self) -> list[ThemeStats]:
         """What each theme holds that the login role may see."""
         return self._repeatable(ThemeStats, "SELECT * FROM memvec.stats()", {})
+
+    def history(
+        self,
+        identity: str | None = None,
+        *,
+        target: str | None = None,
+        action: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[TakenAway]:
+        """What was taken away from the entries, the latest first. Administrators only.
+
+        ``identity`` narrows it to a theme, to one person of a sink (a chat's key), or to a whole sink (its
+        name); ``action`` is replace, remove or reconcile; ``before`` goes on below an id.
+        """
+        return self._repeatable(
+            TakenAway,
+            """
+            SELECT * FROM memvec.history(
+                p_identity => %(identity)s::text, p_target => %(target)s::text, p_action => %(action)s::text,
+                p_since => %(since)s::timestamptz, p_until => %(until)s::timestamptz,
+                p_limit => %(limit)s::integer, p_before => %(before)s::bigint)
+            """,
+            {
+                "identity": optional_text(identity),
+                "target": optional_text(target),
+                "action": optional_text(action),
+                "since": moment(since),
+                "until": moment(until),
+                "limit": int4(limit),
+                "before": before,
+            },
+        )
+
+    def restore(self, history_id: int) -> Restored:
+        """Bring back the entry of a row of ``history``. Administrators only."""
+        return self._once(
+            Restored, "SELECT * FROM memvec.restore(p_id => %(id)s::bigint)", {"id": history_id}
+        )[0]
+
+    def scan_pii(
+        self,
+        pattern: str | None = None,
+        kinds: Sequence[str] | None = None,
+        *,
+        table: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> list[PiiFound]:
+        """Where personal data or secrets seem to be stored. Administrators only.
+
+        With ``limit`` it stops after so many rows; then the last one has ``pii`` None, and its ``table_name``
+        and ``id`` are the ``table`` and ``after`` to go on with.
+        """
+        return self._repeatable(
+            PiiFound,
+            """
+            SELECT * FROM memvec.scan_pii(
+                p_pattern => %(pattern)s::text, p_kinds => %(kinds)s::text[], p_table => %(table)s::text,
+                p_after => %(after)s::bigint, p_limit => %(limit)s::integer)
+            """,
+            {
+                "pattern": optional_text(pattern),
+                "kinds": None if kinds is None else [clean_text(kind) for kind in kinds],
+                "table": optional_text(table),
+                "after": after,
+                "limit": None if limit is None else int4(limit),
+            },
+        )
 
     def schema_version(self) -> int:
         """The number of the newest migration. Raises ``NotMigrated`` when there is no schema."""

@@ -1,11 +1,11 @@
 """Install the schema ``memvec`` in a database, or bring it up to date.
 
 One transaction under an advisory lock: ``bootstrap.sql`` (roles, extension, schema, ledger), the new
-numbered migrations, every function file again, ``verify.sql``. Either all of it happens or nothing. The
-decisions (what is refused, which migrations are new) are made by the SQL files, so ``db/migrate.sh``, which
-needs only psql, does the same and writes the same ledger. Files whose first line is ``-- migrate:
-no-transaction`` hold one statement that cannot run in a transaction (CREATE INDEX CONCURRENTLY); they run
-alone, after the rest was committed.
+numbered migrations, every file of a function or a view again, ``verify.sql``. Either all of it happens or
+nothing. The decisions (what is refused, which migrations are new) are made by the SQL files, so
+``db/migrate.sh``, which needs only psql, does the same and writes the same ledger. Files whose first line is
+``-- migrate: no-transaction`` hold one statement that cannot run in a transaction (CREATE INDEX
+CONCURRENTLY); they run alone, after the rest was committed.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class DbFiles:
     bootstrap: SqlFile
     migrations: list[SqlFile]
     functions: list[SqlFile]
+    views: list[SqlFile]
     verify: SqlFile
 
 
@@ -122,6 +123,7 @@ def db_files(db_dir: Path | None = None) -> DbFiles:
                 bootstrap=_read(root, root / "bootstrap.sql"),
                 migrations=_read_all(root, "migrations"),
                 functions=_read_all(root, "functions"),
+                views=_read_all(root, "views"),
                 verify=_read(root, root / "verify.sql"),
             )
     raise MigrationError(
@@ -207,7 +209,7 @@ def _migrate_in_transaction(
             if file.in_transaction and file.version in pending:
                 _apply(connection, file, schema)
                 applied.append(file.name)
-        for file in files.functions:
+        for file in (*files.functions, *files.views):
             _run(connection, file, schema)
         with _failing_as(files.verify.path):
             connection.execute("RESET ROLE")

@@ -249,6 +249,52 @@ class ThemeStats:
     last_write: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class TakenAway:
+    """An entry as it was before replace, remove or reconcile took it away, and who brought it back since."""
+
+    id: int
+    entry_id: int
+    agent_identity: str
+    target: str
+    action: str
+    content: str
+    acted_at: datetime
+    acted_by: str
+    created_at: datetime
+    updated_at: datetime
+    metadata: Mapping[str, Any]
+    restored_at: datetime | None
+    restored_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """``outcome`` is restored, present or "restored before"; ``id`` is the entry's, None in the last case."""
+
+    id: int | None
+    outcome: str
+    agent_identity: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class PiiFound:
+    """A place that holds what looks like personal data: phone, email, card, key, or what a pattern names.
+
+    ``sample`` has the value masked. ``id`` is None for a theme's name. With ``pii`` None it says where to go
+    on (see ``Memvec.scan_pii``).
+    """
+
+    table_name: str
+    id: int | None
+    agent_identity: str | None
+    place: str | None
+    pii: str | None
+    sample: str | None
+    matches: int | None
+
+
 def record_row(record: type[Record]) -> Callable[[Cursor[Any]], Callable[[Sequence[Any]], Record]]:
     """A psycopg row factory for ``record``, by column name.
 

@@ -116,7 +116,7 @@ def test_version_and_help(run: Commands) -> None:
     assert run("--version").out == f"hermes-pgsql {__version__}\n"
     shown = run("--help")
     assert shown.code == 0
-    for command in ("up", "down", "migrate", "add", "search", "stats"):
+    for command in ("up", "down", "migrate", "add", "search", "stats", "history", "restore", "scan-pii"):
         assert command in shown.out
         assert run(command, "--help").code == 0
 

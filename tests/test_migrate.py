@@ -814,3 +814,20 @@ def test_the_script_takes_no_option_for_a_connection_string(arguments: list[str]
     done = subprocess.run(["sh", str(script), *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")
+
+
+def test_views_are_made_anew_so_that_their_columns_may_change(empty_database: Database, tree: Tree) -> None:
+    view = "CREATE VIEW memvec.v_things WITH (security_barrier = true) AS SELECT name FROM memvec.things;"
+    tree.write("migrations/0002_things.sql", "CREATE TABLE memvec.things (name text);")
+    tree.write("views/v_things.sql", view)
+    migrate(empty_database.admin_dsn, db_dir=tree.root)
+    tree.write("migrations/0003_things.sql", "ALTER TABLE memvec.things ALTER name TYPE varchar(10);")
+    tree.write("views/v_things.sql", view.replace("SELECT name", "SELECT name AS called"))
+    run_sh(empty_database.server, empty_database.admin_dsn, tree.root).check_returncode()
+    with empty_database.admin() as admin:
+        admin.execute("SELECT called FROM memvec.v_things")
+        admin.execute("CREATE VIEW public.mine AS SELECT * FROM memvec.v_things")
+    with pytest.raises(MigrationError, match=r"built on the view memvec\.v_things"):
+        migrate(empty_database.admin_dsn, db_dir=tree.root)
+    with empty_database.admin() as admin:
+        admin.execute("SELECT called FROM public.mine")

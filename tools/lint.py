@@ -21,6 +21,7 @@ def commands() -> dict[str, list[str]]:
             "db/bootstrap.sql",
             "db/migrations",
             "db/functions",
+            "db/views",
             "db/verify.sql",
         ],
         "pgspot": [sys.executable, "tools/lint_pgspot.py"],

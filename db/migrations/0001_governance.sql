@@ -52,11 +52,12 @@ COMMENT ON TABLE memvec.identity_aliases IS 'One hop from a cleaned session key 
 
 CREATE TABLE memvec.role_identities (
     role_name name NOT NULL,
+    role_oid oid NOT NULL,
     agent_identity text NOT NULL,
     read_all boolean NOT NULL DEFAULT false,
     PRIMARY KEY (role_name, agent_identity)
 );
-COMMENT ON TABLE memvec.role_identities IS 'Login roles tied to themes by memvec.bind_role. A role without a row may act as any theme, unless require_binding is on.';
+COMMENT ON TABLE memvec.role_identities IS 'Login roles tied to themes by memvec.bind_role. A role without a row may act as any theme, unless require_binding is on. role_oid only tells that a role was renamed since.';
 
 CREATE TABLE memvec.memory_agents (
     agent_identity text PRIMARY KEY,

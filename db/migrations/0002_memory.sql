@@ -63,11 +63,14 @@ CREATE TABLE memvec.memory_history (
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
     metadata jsonb NOT NULL,
+    embed boolean NOT NULL,
     action text NOT NULL CHECK (action IN ('replace', 'remove', 'reconcile')),
     acted_at timestamptz NOT NULL DEFAULT now(),
-    acted_by name NOT NULL DEFAULT session_user
+    acted_by name NOT NULL DEFAULT session_user,
+    restored_at timestamptz,
+    restored_by name
 );
-COMMENT ON TABLE memvec.memory_history IS 'Entries as they were before replace, remove or reconcile took them away, by which login role and when.';
+COMMENT ON TABLE memvec.memory_history IS 'Entries as they were before replace, remove or reconcile took them away, by which login role and when, and by whom memvec.restore brought them back.';
 CREATE INDEX memory_history_acted_at ON memvec.memory_history (acted_at);
 CREATE INDEX memory_history_theme ON memvec.memory_history (agent_identity, person_key);
 

@@ -13,6 +13,7 @@ from hermes_pgsql.cli import (
     completion,
     erase,
     export,
+    history,
     importing,
     index,
     install,
@@ -20,6 +21,7 @@ from hermes_pgsql.cli import (
     outbox,
     prune,
     remap,
+    scan_pii,
     search,
     server,
     stats,
@@ -59,6 +61,9 @@ app.command()(add.add)
 app.command()(search.search)
 app.command()(stats.stats)
 app.command()(index.index)
+app.command()(history.history)
+app.command()(history.restore)
+app.command(name="scan-pii")(scan_pii.scan_pii)
 app.command()(outbox.outbox)
 app.command()(prune.prune)
 app.command()(cleanup.cleanup)

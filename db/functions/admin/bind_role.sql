@@ -27,9 +27,9 @@ BEGIN
             MESSAGE = format('"%s" is not an allowed theme, its key would act as "%s"', left(p_identity, 80), v_bound.agent_identity),
             HINT = 'Allow it first, with memvec.set_setting: see the settings allowed_themes and bench_mode.';
     END IF;
-    INSERT INTO memvec.role_identities AS r (role_name, agent_identity, read_all)
-    VALUES (p_role, v_bound.agent_identity, coalesce(p_read_all, false))
-    ON CONFLICT (role_name, agent_identity) DO UPDATE SET read_all = excluded.read_all;
+    INSERT INTO memvec.role_identities AS r (role_name, role_oid, agent_identity, read_all)
+    SELECT g.rolname, g.oid, v_bound.agent_identity, coalesce(p_read_all, false) FROM pg_roles AS g WHERE g.rolname = p_role
+    ON CONFLICT (role_name, agent_identity) DO UPDATE SET role_oid = excluded.role_oid, read_all = excluded.read_all;
     INSERT INTO memvec.maintenance_log (operation, table_name, rows, parameters)
     VALUES ('bind_role', 'role_identities', 1,
             jsonb_build_object('role', p_role, 'theme', v_bound.agent_identity, 'read_all', coalesce(p_read_all, false)));
@@ -37,6 +37,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.bind_role IS
-'Ties a login role to a theme (call it again for more themes). From then on the role acts only as its themes, and scope all and named scopes are limited to them, unless p_read_all. Errors: MV001 unknown role, or a theme that is blank or not allowed.';
+'Ties a login role to a theme (call it again for more themes). From then on the role acts only as its themes, and scope all and named scopes are limited to them, unless p_read_all. A binding goes by the role''s name: a role that is renamed afterwards acts as no theme until it is bound again under its new name. Errors: MV001 unknown role, or a theme that is blank or not allowed.';
 REVOKE ALL ON FUNCTION memvec.bind_role FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.bind_role TO memvec_admin;

@@ -7,6 +7,7 @@ IMMUTABLE
 PARALLEL SAFE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET standard_conforming_strings = on
 AS $$
 DECLARE
     c_direct CONSTANT text[] := '{dm,direct,p2p,private}';

@@ -30,8 +30,8 @@ BEGIN
            attrs = excluded.attrs || a.attrs;
     DELETE FROM memvec.memory_agents AS a WHERE a.agent_identity = p_old;
 
-    INSERT INTO memvec.role_identities AS r (role_name, agent_identity, read_all)
-    SELECT o.role_name, p_new, o.read_all FROM memvec.role_identities AS o WHERE o.agent_identity = p_old
+    INSERT INTO memvec.role_identities AS r (role_name, role_oid, agent_identity, read_all)
+    SELECT o.role_name, o.role_oid, p_new, o.read_all FROM memvec.role_identities AS o WHERE o.agent_identity = p_old
     ON CONFLICT (role_name, agent_identity) DO UPDATE SET read_all = r.read_all OR excluded.read_all;
     DELETE FROM memvec.role_identities AS r WHERE r.agent_identity = p_old;
 

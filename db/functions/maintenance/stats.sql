@@ -13,6 +13,7 @@ LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET standard_conforming_strings = on
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -9,6 +9,7 @@ STABLE
 PARALLEL SAFE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET standard_conforming_strings = on
 AS $$
 DECLARE
     c_longest CONSTANT integer := 262144;

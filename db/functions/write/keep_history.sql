@@ -7,8 +7,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     INSERT INTO memvec.memory_history
-           (entry_id, agent_identity, person_key, target, content, created_at, updated_at, metadata, action)
-    SELECT m.id, m.agent_identity, m.person_key, m.target, m.content, m.created_at, m.updated_at, m.metadata, p_action
+           (entry_id, agent_identity, person_key, target, content, created_at, updated_at, metadata, embed, action)
+    SELECT m.id, m.agent_identity, m.person_key, m.target, m.content, m.created_at, m.updated_at, m.metadata, m.embed, p_action
       FROM memvec.memory_entries AS m
      WHERE m.id = p_id;
 END;

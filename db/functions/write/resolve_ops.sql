@@ -32,7 +32,8 @@ BEGIN
                                )::memvec.batch_op
                            ELSE
                                ROW(g.ordinal, g.op_id, g.op, g.identity, g.governance, g.arguments, a.agent_identity,
-                                   a.person_key, d.outcome, d.row_id, d.content_hash, d.detail, NULL, NULL)::memvec.batch_op
+                                   a.person_key, d.outcome, d.row_id,
+                                   d.content_hash, d.detail, NULL, NULL)::memvec.batch_op
                        END
                        ORDER BY g.ordinal
                    ),
@@ -43,7 +44,12 @@ BEGIN
             ON coalesce(a.identity, '') = coalesce(g.identity, '')
            AND (a.identity IS NULL) = (g.identity IS NULL)
            AND a.governance IS NOT DISTINCT FROM g.governance
-          LEFT JOIN memvec.applied_ops AS d ON d.op_id = g.op_id
+          LEFT JOIN LATERAL (
+              SELECT t.*
+                FROM memvec.applied_ops AS o
+               CROSS JOIN LATERAL memvec.told_again(o, a.agent_identity, a.person_key) AS t
+               WHERE o.op_id = g.op_id
+          ) AS d ON true
     );
 END;
 $$;

@@ -94,6 +94,7 @@ BEGIN
           FROM memvec.entry_sources AS s
           JOIN memvec.memory_entries AS m ON m.id = s.entry_id
          WHERE s.source = p_source AND m.target = p_target AND m.content_hash = v_text.content_hash
+           AND memvec.may_act_as(m.agent_identity)
          LIMIT 1;
         IF NOT FOUND THEN
             SELECT p.id, p.outcome, p.content_hash INTO v_put

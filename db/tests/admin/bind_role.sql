@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(45);
+SELECT plan(51);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -126,6 +126,33 @@ SELECT memvec_tests.act_as('hermes');
 SELECT throws_ok($$ SELECT pg_temp.sees('bind_role-a', 'own') $$, 'MV002', NULL, 'require_binding refuses an unbound role');
 RESET SESSION AUTHORIZATION;
 
+-- A role that was renamed is nobody, under its new name, until it is bound again
+
+SELECT memvec_tests.act_as('tap_admin');
+SELECT memvec.set_setting('require_binding', 'off');
+SELECT memvec.unbind_role('tap_bound');
+SELECT memvec.bind_role('tap_bound', 'bind_role-a', true);
+RESET SESSION AUTHORIZATION;
+ALTER ROLE tap_bound RENAME TO tap_renamed;
+SELECT memvec_tests.act_as('tap_renamed');
+SELECT throws_ok($$ SELECT pg_temp.sees('bind_role-a', 'own') $$, 'MV002', NULL, 'a renamed role does not act as its theme');
+SELECT throws_ok($$ SELECT pg_temp.sees('bind_role-c', 'all') $$, 'MV002', NULL, 'let alone as any other');
+SELECT is_empty('SELECT * FROM memvec.stats()', 'nor is it told of any');
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_admin');
+SELECT memvec.bind_role('tap_renamed', 'bind_role-a');
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_renamed');
+SELECT is(pg_temp.sees('bind_role-a', 'all'), 'a', 'bound again it acts as its theme');
+RESET SESSION AUTHORIZATION;
+ALTER ROLE tap_renamed RENAME TO tap_bound;
+SELECT memvec_tests.act_as('tap_bound');
+SELECT is(pg_temp.sees('bind_role-a', 'all'), 'a b c', 'with its old name it has its old binding');
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('hermes');
+SELECT is(pg_temp.sees('bind_role-c', 'own'), 'c', 'others are not touched by that');
+RESET SESSION AUTHORIZATION;
+
 -- Bad arguments
 
 SELECT memvec_tests.act_as('tap_admin');
@@ -137,7 +164,7 @@ SELECT throws_ok(
 );
 RESET SESSION AUTHORIZATION;
 SELECT is(
-    (SELECT count(*) FROM memvec.maintenance_log WHERE operation = 'bind_role' AND acted_by = 'tap_admin'), 4::bigint,
+    (SELECT count(*) FROM memvec.maintenance_log WHERE operation = 'bind_role' AND acted_by = 'tap_admin'), 6::bigint,
     'the log tells of each binding'
 );
 

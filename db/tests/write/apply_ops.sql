@@ -1,7 +1,7 @@
 -- The door of the hosts' outboxes. What each operation does is tested with the function it names; here, that a batch does
 -- it in order, exactly once, and that a bad one harms no other.
 BEGIN;
-SELECT plan(82);
+SELECT plan(87);
 SELECT memvec_tests.alone();
 
 -- The contract
@@ -157,8 +157,8 @@ SELECT is(
 
 SELECT memvec_tests.act_as('hermes');
 SELECT results_eq(
-    $$ SELECT * FROM memvec.apply_ops(current_setting('apply_ops.batch')::jsonb) $$,
-    $$ SELECT op_id, outcome, id, content_hash, detail, error_code, message FROM answers ORDER BY n $$,
+    $$ SELECT op_id, outcome, id, detail, error_code, message FROM memvec.apply_ops(current_setting('apply_ops.batch')::jsonb) $$,
+    $$ SELECT op_id, outcome, id, detail, error_code, message FROM answers ORDER BY n $$,
     'the same batch again answers the same'
 );
 SELECT results_eq(
@@ -344,6 +344,36 @@ FROM (
 CROSS JOIN LATERAL memvec.store_embeddings(
     (memvec.hello('apply_ops-v', 'apply_ops', 8)).space_id, '{entry,entry}', b.ids, b.hashes, ARRAY[memvec_tests.vec(1), memvec_tests.vec(2)]
 ) AS s;
+
+-- An op_id is no proof of who sent it first
+
+CREATE FUNCTION pg_temp.again(p_op text) RETURNS text
+LANGUAGE sql
+AS $$
+    SELECT concat_ws(' ', a.outcome, (a.content_hash IS NOT NULL)::text, a.detail -> 'rows')
+    FROM memvec.apply_ops(jsonb_build_array(p_op::jsonb)) AS a
+$$;
+SELECT is(
+    pg_temp.again('{"op_id": "00000000-0000-0000-0000-0000000007a1", "op": "add_memory", "identity": "apply_ops-mine", "target": "memory", "content": "PIN 1234"}'),
+    'added true', 'a note is added'
+);
+SELECT is(
+    pg_temp.again('{"op_id": "00000000-0000-0000-0000-0000000007a1", "op": "append_turn", "identity": "apply_ops-theirs"}'),
+    'added false', 'another theme that sends its op_id does not learn the hash of the text'
+);
+SELECT is(
+    pg_temp.again('{"op_id": "00000000-0000-0000-0000-0000000007a1", "op": "add_memory", "identity": "apply_ops-mine"}'),
+    'added true', 'its own does'
+);
+SELECT matches(
+    pg_temp.again('{"op_id": "00000000-0000-0000-0000-0000000007a2", "op": "sync_memories", "identity": "apply_ops-mine", "target": "user", "source": "00000000-0000-0000-0000-0000000007a9", "contents": ["a", "b"]}'),
+    '^synced false .*content_hash', 'a file is synchronised'
+);
+SELECT is(
+    pg_temp.again('{"op_id": "00000000-0000-0000-0000-0000000007a2", "op": "sync_memories", "identity": "apply_ops-theirs"}')
+    = pg_temp.again('{"op_id": "00000000-0000-0000-0000-0000000007a2", "op": "sync_memories", "identity": "apply_ops-mine"}'),
+    true, 'whoever may act as the theme of its rows is told of them again'
+);
 
 -- Many at once, and texts without end
 

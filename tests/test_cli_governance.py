@@ -1,0 +1,77 @@
+"""history, restore and scan-pii: what went can come back, and what should not be there is found."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Database
+from test_cli import Commands, run, theme  # noqa: F401 (fixtures)
+
+from hermes_pgsql.client import Memvec
+
+
+@pytest.fixture
+def memvec(run: Commands, database: Database) -> Memvec:  # noqa: F811
+    return Memvec(database.runtime_dsn)
+
+
+def test_what_was_removed_is_listed_and_comes_back_once(
+    run: Commands,  # noqa: F811
+    database: Database,
+    memvec: Memvec,
+    theme: str,  # noqa: F811
+) -> None:
+    administrator = ("--admin-dsn", database.admin_dsn)
+    memvec.add_memory(theme, "memory", "Port is 80")
+    memvec.remove_memory(theme, "memory", "Port is 80")
+
+    listed = run("history", "--theme", theme, *administrator)
+    assert listed.code == 0
+    assert "Port is 80" in listed.out
+    assert "hermes" in listed.out
+    (row,) = run("history", "--theme", theme, "--since", "1h", "--json", *administrator).json
+    assert (row["action"], row["acted_by"], row["restored_at"]) == ("remove", "hermes", None)
+    assert run("history", "--theme", theme, "--action", "replace", "--json", *administrator).json == []
+
+    assert run("restore", str(row["id"]), *administrator).code == 0
+    again = run("restore", str(row["id"]), "--json", *administrator)
+    assert again.code == 3
+    assert [one["outcome"] for one in again.json] == ["present"]
+    assert [entry.content for entry in memvec.recall_memory(theme, "port")] == ["Port is 80"]
+
+    unknown = run("restore", "999999999", *administrator)
+    assert unknown.code == 1
+    assert "history has no row" in unknown.err
+
+
+def test_an_agents_login_may_not_look(run: Commands, database: Database) -> None:  # noqa: F811
+    for command in (["history"], ["restore", "1"], ["scan-pii"]):
+        refused = run(*command, "--admin-dsn", database.runtime_dsn)
+        assert refused.code == 1
+        assert "permission" in refused.err.lower() or "may not" in refused.err
+
+
+def test_personal_data_is_found_on_every_page_and_shown_masked(
+    run: Commands,  # noqa: F811
+    database: Database,
+    memvec: Memvec,
+    theme: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from hermes_pgsql.cli import scan_pii
+
+    monkeypatch.setattr(scan_pii, "_PAGE", 2)
+    for number in range(5):
+        memvec.append_turn(theme, "s", "user", f"ring +1 555 010 77{number:02} about it")
+    memvec.add_memory(theme, "memory", "project Falcon")
+    administrator = ("--admin-dsn", database.admin_dsn)
+
+    found = run("scan-pii", "--json", "--pattern", "falcon", *administrator)
+    mine = [row for row in found.json if row["agent_identity"] == theme]
+    assert [row["pii"] for row in mine].count("phone") == 5
+    assert [row["pii"] for row in mine].count("pattern") == 1
+    assert "010 77" not in found.out
+    shown = run("scan-pii", "--kind", "phone", *administrator)
+    assert "with phone" in shown.out
+    assert "010 77" not in shown.out
+    assert run("scan-pii", "--kind", "pattern", *administrator).code == 2
+    assert run("scan-pii", "--pattern", "(", *administrator).code == 1
