@@ -20,8 +20,10 @@ import psycopg
 from numpy.typing import NDArray
 from pgvector import HalfVector, Vector
 from pgvector.psycopg import register_vector
+from psycopg.conninfo import conninfo_to_dict
 
 from bench._peer import Peer
+from bench._processor import BACKENDS
 from hermes_pgsql.embedded import EmbeddedServer
 
 __all__ = ["COMMON", "DIM", "SHARES", "Corpus", "Vectors", "shared_out", "vocabulary", "without_indexes"]
@@ -149,6 +151,11 @@ class Corpus:
 
     def themes(self, first: int, count: int) -> list[str]:
         return [self._theme_of(row, random.Random(row + 0.5).random()) for row in range(first, first + count)]
+
+    def backends(self) -> list[int]:
+        """The processes that serve our clients."""
+        with psycopg.connect(self.server.admin_dsn, autocommit=True) as admin:
+            return _one(admin, BACKENDS, conninfo_to_dict(self.server.runtime_dsn)["user"]) or []
 
     # -- putting them into the database --
 
@@ -307,7 +314,7 @@ def _unit(vectors: NDArray[Any]) -> Vectors:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def _one(connection: Connection, query: str) -> Any:
-    row = connection.execute(query).fetchone()
+def _one(connection: Connection, query: str, *parameters: Any) -> Any:
+    row = connection.execute(query, parameters or None).fetchone()
     assert row is not None
     return row[0]

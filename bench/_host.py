@@ -9,13 +9,13 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench._processor import timed
 from bench._report import Table, percentile
 from hermes_pgsql import pool
 from hermes_pgsql.outbox import Outbox
@@ -46,24 +46,12 @@ def timed_calls(count: int, action: Callable[[int], object], pause: float = 0.0)
     """Call `action` with 0, 1, … and a pause (seconds) after each."""
     times = Times([], [])
     for number in range(count):
-        waited = _processor_wait()
-        began = time.perf_counter()
-        action(number)
-        took = time.perf_counter() - began
-        times.took.append(1000 * took)
-        times.working.append(1000 * max(0.0, took - (_processor_wait() - waited)))
+        took, working = timed(lambda: action(number))  # noqa: B023 (called at once)
+        times.took.append(took)
+        times.working.append(working)
         if pause:
             time.sleep(pause)
     return times
-
-
-def _processor_wait() -> float:
-    """How long this thread has been ready without a processor, in seconds; 0 where nobody says."""
-    try:
-        text = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text(encoding="ascii")
-    except OSError:
-        return 0.0
-    return int(text.split()[1]) / 1e9
 
 
 def count_up(_number: int) -> int:

@@ -7,14 +7,13 @@ vectors. `race` runs them in turns, so that both meet the machine in the same st
 from __future__ import annotations
 
 import itertools
-import time
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench._corpus import COMMON, Corpus, Vectors
-from bench._peer import Answer
+from bench._corpus import COMMON, Corpus
+from bench._processor import timed
 from hermes_pgsql.client import Memvec
 
 __all__ = ["HUNDRED", "Operation", "Race", "ours_recalling", "race", "recalls", "their_sinks", "writes"]
@@ -37,10 +36,12 @@ class Operation:
 
 @dataclass
 class Race:
-    """Milliseconds of each call."""
+    """Milliseconds of each call, and those without waiting for a processor."""
 
     ours: list[float] = field(default_factory=list)
+    ours_working: list[float] = field(default_factory=list)
     theirs: list[float] = field(default_factory=list)
+    theirs_working: list[float] = field(default_factory=list)
 
 
 def race(operation: Operation, corpus: Corpus, calls: int, rounds: int = 4, most_seconds: float = 20) -> Race:
@@ -54,34 +55,24 @@ def race(operation: Operation, corpus: Corpus, calls: int, rounds: int = 4, most
     turn = -(-calls // rounds)
     for first in range(0, calls, turn):
         numbers = range(first, min(first + turn, calls))
-        done.ours += [_milliseconds(operation, number) for number in numbers]
+        backends = corpus.backends()
+        for number in numbers:
+            took, working = timed(lambda: operation.ours(number), backends)  # noqa: B023 (called at once)
+            done.ours.append(took)
+            done.ours_working.append(working)
         if corpus.peer is not None:
             asked = [operation.theirs(number) for number in numbers]
             answers = corpus.peer.calls(operation.method, asked, most_seconds / rounds)
             done.theirs += [answer.milliseconds for answer in answers]
+            done.theirs_working += [answer.working for answer in answers]
     return done
 
 
-def _milliseconds(operation: Operation, number: int) -> float:
-    began = time.perf_counter()
-    operation.ours(number)
-    return (time.perf_counter() - began) * 1000
-
-
 def ours_recalling(
-    client: Memvec, space: int, query: str | None, vector: Vectors | None, *, identity: str, scope: str
-) -> Answer:
-    embedding = None if vector is None else array("f", vector)
-    began = time.perf_counter()
-    rows = client.recall_memory(
-        identity,
-        query,
-        embedding=embedding,
-        space=None if vector is None else space,
-        scope=scope,
-        limit=LIMIT,
-    )
-    return Answer((time.perf_counter() - began) * 1000, [row.id for row in rows])
+    client: Memvec, space: int, query: str | None, vector: array[float], *, identity: str, scope: str
+) -> list[int]:
+    rows = client.recall_memory(identity, query, embedding=vector, space=space, scope=scope, limit=LIMIT)
+    return [row.id for row in rows]
 
 
 def their_sinks() -> dict[str, Any]:
@@ -93,6 +84,7 @@ def recalls(corpus: Corpus, client: Memvec, theme: str | None, calls: int) -> li
     """The questions put to a theme, or to all ordinary ones; a hit is in what is asked."""
     rows = list(itertools.islice(_rows_of(corpus, theme), calls))
     vectors = corpus.vectors(2**31, calls)
+    arrays = [array("f", vector) for vector in vectors]
     identity, scope = (HUNDRED, "all") if theme is None else (theme, "own")
     theirs = their_sinks() if theme is None else {"agent_identity": theme}
     texts = {
@@ -105,7 +97,7 @@ def recalls(corpus: Corpus, client: Memvec, theme: str | None, calls: int) -> li
         return Operation(
             name,
             lambda number: ours_recalling(
-                client, corpus.space, texts[name][number], vectors[number], identity=identity, scope=scope
+                client, corpus.space, texts[name][number], arrays[number], identity=identity, scope=scope
             ),
             "hybrid_search",
             lambda number: {
@@ -118,7 +110,6 @@ def recalls(corpus: Corpus, client: Memvec, theme: str | None, calls: int) -> li
 
     found = [recall(name) for name in texts]
     if theme is not None:
-        arrays = [array("f", vector) for vector in vectors]
         found.append(
             Operation(
                 "prefetch",

@@ -31,9 +31,10 @@ _DRIVER = Path(__file__).with_name("_peer_driver.py")
 
 @dataclass(frozen=True)
 class Answer:
-    """One call: how long it took in milliseconds, and the ids of the rows, best first."""
+    """One call: milliseconds, those without waiting for a processor, and the rows' ids, best first."""
 
     milliseconds: float
+    working: float
     ids: list[int]
 
 
@@ -59,7 +60,7 @@ class Peer:
     ) -> list[Answer]:
         """Call a method of its store, one after another; fewer answers when the time is over."""
         answers = self.ask(do="calls", method=method, calls=list(calls), most_seconds=most_seconds)
-        return [Answer(answer["seconds"] * 1000, answer["ids"]) for answer in answers]
+        return [Answer(**answer) for answer in answers]
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Runs in the environment of hermes-memory-pgvector and does what it is told: `_peer_driver.py DSN`.
 
 Reads one JSON request a line and answers with one line. A request names a method of the peer's store and the
-arguments of its calls; the answer holds the seconds and the row ids of each call. This file imports nothing
-of this project.
+arguments of its calls; the answer holds the milliseconds and the row ids of each call. Of this project only
+`_processor.py` is here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from _processor import BACKENDS, timed
 from hermes_pgvector import PgvectorMemoryProvider
 from hermes_pgvector.embed import embed
 from hermes_pgvector.store import MemoryStore
@@ -25,7 +26,7 @@ def main() -> None:
     dsn = sys.argv[1]
     store = MemoryStore(dsn)
     actions: dict[str, Callable[[dict[str, Any]], object]] = {
-        "calls": lambda request: calls(store, request),
+        "calls": lambda request: calls(dsn, store, request),
         "clients": lambda request: clients(dsn, request),
         "turns": lambda request: turns(dsn, request),
         "import": lambda request: bulk_import(store, request),
@@ -35,23 +36,19 @@ def main() -> None:
         print(json.dumps(actions[request["do"]](request)), flush=True)
 
 
-def calls(store: MemoryStore, request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each call's seconds and row ids; stops after `most_seconds` and one call."""
+def calls(dsn: str, store: MemoryStore, request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each call's milliseconds and row ids; stops after `most_seconds` and one call."""
     method = getattr(store, request["method"])
+    with psycopg.connect(dsn, autocommit=True) as watch:
+        backends = watch.execute(BACKENDS, [watch.info.user]).fetchone()[0] or []
     answers: list[dict[str, Any]] = []
     ends = time.perf_counter() + request["most_seconds"]
     for arguments in request["calls"]:
-        began = time.perf_counter()
-        found = method(**arguments)
-        seconds = time.perf_counter() - began
-        answers.append(
-            {
-                "seconds": seconds,
-                "ids": [row["id"] for row in found] if isinstance(found, list) else [],
-                "result": found if isinstance(found, int) else None,
-            }
-        )
-        if began + seconds > ends:
+        found: list[object] = []
+        took, working = timed(lambda: found.append(method(**arguments)), backends)  # noqa: B023 (called at once)
+        ids = [row["id"] for row in found[0]] if isinstance(found[0], list) else []
+        answers.append({"milliseconds": took, "working": working, "ids": ids})
+        if time.perf_counter() > ends:
             break
     return answers
 

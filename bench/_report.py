@@ -15,15 +15,14 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-__all__ = ["BUILD", "ROOT", "Cell", "Report", "Table", "median", "options_of", "percentile", "ratio", "timed"]
+__all__ = ["BUILD", "ROOT", "Cell", "Report", "Table", "options_of", "percentile", "ratio"]
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
@@ -156,17 +155,6 @@ class Report:
         }
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(json.dumps(document, indent=1, default=str) + "\n", encoding="utf-8")
-
-
-def timed(action: Callable[[], object]) -> float:
-    """Milliseconds that an action took."""
-    began = time.perf_counter()
-    action()
-    return (time.perf_counter() - began) * 1000
-
-
-def median(values: Sequence[float]) -> float | None:
-    return statistics.median(values) if values else None
 
 
 def _load() -> str:

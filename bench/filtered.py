@@ -7,14 +7,16 @@ row, made outside the database. Beside it the peer's own query on the same rows:
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bench._corpus import SHARES, Corpus, Vectors, shared_out
-from bench._operations import ours_recalling, their_sinks
+from bench._operations import HUNDRED, ours_recalling, their_sinks
 from bench._peer import Answer, peer_of
+from bench._processor import timed
 from bench._report import Report, Table, options_of, percentile
 from bench._server import ROOMY, fresh_server
 from hermes_pgsql.client import Memvec
@@ -72,7 +74,8 @@ class Nearest:
 
 def _measure(report: Report, corpus: Corpus, nearest: Nearest, rounds: int) -> None:
     table = report.table(
-        f"{corpus.rows:,} rows, {len(nearest.questions)} questions, 10 rows asked for (milliseconds)",
+        f"{corpus.rows:,} rows, {len(nearest.questions)} questions, 10 rows asked for"
+        " (milliseconds without waiting for a processor)",
         ["theme", "recall@10", "rows", "fewest", "p50", "p95",
          "peer recall@10", "peer rows", "peer fewest", "peer p50", "peer p95"],
     )  # fmt: skip
@@ -83,15 +86,19 @@ def _measure(report: Report, corpus: Corpus, nearest: Nearest, rounds: int) -> N
         ours: list[Answer] = []
         theirs: list[Answer] = []
         for _round in range(rounds):
-            ours += [_ours(client, corpus, name, vector) for vector in nearest.questions]
+            backends = corpus.backends()
+            ours += [_ours(client, corpus, name, vector, backends) for vector in nearest.questions]
             if corpus.peer is not None:
                 theirs += corpus.peer.calls("search", [_theirs(name, vector) for vector in nearest.questions])
         _row(report, table, corpus.rows, name, exact, ours, theirs)
 
 
-def _ours(client: Memvec, corpus: Corpus, name: str, vector: Vectors) -> Answer:
-    scope = {"identity": "hundred", "scope": "all"} if name == ALL else {"identity": name, "scope": "own"}
-    return ours_recalling(client, corpus.space, None, vector, **scope)
+def _ours(client: Memvec, corpus: Corpus, name: str, vector: Vectors, backends: list[int]) -> Answer:
+    where = {"identity": HUNDRED, "scope": "all"} if name == ALL else {"identity": name, "scope": "own"}
+    numbers = array("f", vector)
+    found: list[int] = []
+    took = timed(lambda: found.extend(ours_recalling(client, corpus.space, None, numbers, **where)), backends)
+    return Answer(*took, found)
 
 
 def _theirs(name: str, vector: Vectors) -> dict[str, Any]:
@@ -122,7 +129,7 @@ def _found(exact: list[set[int]], answers: list[Answer]) -> tuple[float, float, 
     wanted = exact * (len(answers) // len(exact))
     hits = sum(len(right.intersection(answer.ids)) for right, answer in zip(wanted, answers, strict=True))
     returned = [len(answer.ids) for answer in answers]
-    took = [answer.milliseconds for answer in answers]
+    took = [answer.working for answer in answers]
     return (
         hits / max(1, sum(map(len, wanted))),
         sum(returned) / len(returned),
