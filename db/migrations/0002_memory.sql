@@ -1,6 +1,7 @@
 -- The memory itself: entries (notes of the host's memory tool), the homes whose files hold them, chat turns, and what was
 -- taken away. Search vectors are ordinary columns written by the write functions, so that language and tokenizer can change.
--- Their GIN indexes collect new rows in a short pending list: at most 32 pages more for a recall to read, a third of the cost of
+-- Their GIN indexes hold the search vector with the row's owner, the person or else the theme, as one lexeme more (queries say it
+-- with memvec.owned_search; an index calls no function of ours); they collect new rows in a short pending list: at most 32 pages more for a recall to read, a third of the cost of
 -- a write.
 
 CREATE TABLE memvec.memory_entries (
@@ -19,7 +20,11 @@ CREATE TABLE memvec.memory_entries (
     UNIQUE NULLS NOT DISTINCT (agent_identity, content_hash, target, person_key)
 );
 COMMENT ON TABLE memvec.memory_entries IS 'Notes. person_key is set in the sinks whatsapp-dm and external-group only; content_hash is the SHA-256 of the UTF-8 text.';
-CREATE INDEX memory_entries_search ON memvec.memory_entries USING gin (search) WITH (gin_pending_list_limit = 256);
+CREATE INDEX memory_entries_search ON memvec.memory_entries
+    USING gin ((search || array_to_tsvector(ARRAY[coalesce(person_key::text, 'theme ' || agent_identity)])))
+    WITH (gin_pending_list_limit = 256);
+-- A text is one result for all the themes that hold it; the index finds them.
+CREATE INDEX memory_entries_content ON memvec.memory_entries USING hash (content_hash);
 CREATE INDEX memory_entries_person ON memvec.memory_entries (person_key) WHERE person_key IS NOT NULL;
 
 CREATE TABLE memvec.entry_sources (
@@ -49,7 +54,10 @@ CREATE TABLE memvec.conversations (
     UNIQUE NULLS NOT DISTINCT (agent_identity, session_id, content_hash, role, person_key)
 );
 COMMENT ON TABLE memvec.conversations IS 'Chat turns. The same words by the same role in one session are one row, so replays change nothing.';
-CREATE INDEX conversations_search ON memvec.conversations USING gin (search) WITH (gin_pending_list_limit = 256);
+CREATE INDEX conversations_search ON memvec.conversations
+    USING gin ((search || array_to_tsvector(ARRAY[coalesce(person_key::text, 'theme ' || agent_identity)])))
+    WITH (gin_pending_list_limit = 256);
+CREATE INDEX conversations_content ON memvec.conversations USING hash (content_hash);
 CREATE INDEX conversations_ts ON memvec.conversations USING brin (ts) WITH (pages_per_range = 32, autosummarize = on);
 CREATE INDEX conversations_person ON memvec.conversations (person_key) WHERE person_key IS NOT NULL;
 

@@ -6,19 +6,25 @@ LANGUAGE plpgsql
 STABLE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     v_rows bigint;
 BEGIN
-    SELECT sum(c.rows) INTO v_rows
-      FROM memvec.theme_counts AS c
-     WHERE c.kind = p_kind
-       AND (p_filter.target IS NULL OR c.target = p_filter.target)
-       AND (c.agent_identity = p_filter.own
-            OR p_filter.others
-               AND NOT memvec.is_sink(c.agent_identity)
-               AND (p_filter.themes IS NULL OR c.agent_identity = ANY (p_filter.themes)));
+    IF NOT p_filter.others THEN
+        SELECT sum(c.rows) INTO v_rows
+          FROM memvec.theme_counts AS c
+         WHERE c.kind = p_kind
+           AND c.agent_identity = p_filter.own
+           AND (p_filter.target IS NULL OR c.target = p_filter.target);
+    ELSE
+        SELECT sum(c.rows) INTO v_rows
+          FROM memvec.theme_counts AS c
+         WHERE c.kind = p_kind
+           AND (p_filter.target IS NULL OR c.target = p_filter.target)
+           AND (c.agent_identity = p_filter.own
+                OR NOT memvec.is_sink(c.agent_identity)
+                   AND (p_filter.themes IS NULL OR c.agent_identity = ANY (p_filter.themes)));
+    END IF;
     IF v_rows > 0 THEN
         RETURN v_rows;
     END IF;

@@ -16,6 +16,9 @@ BEGIN
              WHERE length(s.lexeme) <= 255
              ORDER BY 2, 1
              LIMIT 128) AS t;
+    IF octet_length(p_query) = char_length(p_query) THEN
+        RETURN coalesce(v_terms[:64], '{}');
+    END IF;
     -- The last character of a run of several stands for what begins with it, which the question did not ask.
     RETURN ARRAY(
         SELECT t.term

@@ -63,9 +63,8 @@ BEGIN
                 MESSAGE = format('scope "%s" may not be read here', left(v_scope, 80)),
                 HINT = 'It is not among the allowed themes, or the login role is bound to others. Use scope own or all.';
         ELSE
-            v_filter.others := true;
+            v_filter.own := v_named.agent_identity;
             v_filter.person_key := NULL;
-            v_filter.themes := ARRAY[v_named.agent_identity];
         END IF;
     END IF;
     RETURN v_filter;

@@ -24,6 +24,7 @@ DECLARE
     v_parts text;
     v_words text;
     v_lexemes tsvector := '';
+    v_more tsvector;
 BEGIN
     IF p_text IS NULL THEN
         RETURN v_lexemes;
@@ -35,7 +36,10 @@ BEGIN
     IF length(p_text) > c_piece THEN
         FOR v_start IN 1..least(length(p_text), c_longest) BY c_piece LOOP
             BEGIN
-                v_lexemes := v_lexemes || memvec.search_vector(substr(p_text, v_start, c_piece), v_language);
+                v_more := v_lexemes || memvec.search_vector(substr(p_text, v_start, c_piece), v_language);
+                -- The index adds a name of up to 800 bytes (owned_search).
+                PERFORM v_more || array_to_tsvector(ARRAY[repeat('x', 1000)]);
+                v_lexemes := v_more;
             EXCEPTION WHEN program_limit_exceeded THEN
                 EXIT;
             END;

@@ -1,3 +1,4 @@
+-- "+ 0" keeps the planner from taking the HNSW index for the order, which would find almost all.
 CREATE OR REPLACE FUNCTION memvec.vector_exact(
     p_kind text,
     p_space memvec.embedding_spaces,
@@ -15,9 +16,8 @@ SET jit = off
 AS $$
 BEGIN
     RETURN QUERY EXECUTE format(
-        'WITH filtered AS MATERIALIZED (%s)
-         SELECT f.id, f.distance FROM filtered AS f ORDER BY f.distance, f.id DESC LIMIT $11',
-        memvec.vector_candidates(p_kind, p_space)
+        'SELECT e.id, (e.embedding OPERATOR(public.<=>) $1) + 0 %s ORDER BY 2, 1 DESC LIMIT $11',
+        memvec.vector_candidates(p_kind, p_space, p_filter)
     ) USING p_embedding, p_filter.own, p_filter.person_key, p_filter.others, p_filter.themes, p_filter.target,
             p_filter.session_id, p_filter.exclude_session, p_filter.since, p_filter.until, p_depth;
 END;

@@ -20,9 +20,11 @@ SET hnsw.max_scan_tuples = 100000
 AS $$
 BEGIN
     RETURN QUERY EXECUTE format(
-        'WITH near AS MATERIALIZED (%s ORDER BY e.embedding OPERATOR(public.<=>) $1 LIMIT $11)
+        'WITH near AS MATERIALIZED (
+             SELECT e.id, e.embedding OPERATOR(public.<=>) $1 AS distance %s ORDER BY 2 LIMIT $11
+         )
          SELECT n.id, n.distance FROM near AS n ORDER BY n.distance + 0, n.id DESC',
-        memvec.vector_candidates(p_kind, p_space)
+        memvec.vector_candidates(p_kind, p_space, p_filter)
     ) USING p_embedding, p_filter.own, p_filter.person_key, p_filter.others, p_filter.themes, p_filter.target,
             p_filter.session_id, p_filter.exclude_session, p_filter.since, p_filter.until, p_depth;
 END;

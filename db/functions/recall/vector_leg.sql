@@ -1,5 +1,8 @@
--- Compare every row where few pass the filter, ask the index where many do. The index may stop before it has found all it
--- was asked for; a short answer is therefore computed again exactly, so that no row is missed because of the way chosen.
+-- Compare every row where few pass the filter, ask the index where many do. The index is walked past the rows of other themes,
+-- so a theme that is a small part of all must be the larger for that to pay: of N rows in all, n in the filter, it visits
+-- candidates * N / n rows, each at the price of hnsw_visit_rows comparisons. The index may also stop before it has found all
+-- it was asked for; a short answer is computed again exactly, so that no row is missed because of the way chosen. Rows at the
+-- same distance share a rank: the fusion knows their age and puts the younger first.
 CREATE OR REPLACE FUNCTION memvec.vector_leg(
     p_kind text,
     p_space integer,
@@ -19,6 +22,7 @@ AS $$
 DECLARE
     v_space memvec.embedding_spaces := memvec.checked_space(p_space, p_embedding);
     v_exact_rows bigint := memvec.setting('exact_rows')::bigint;
+    v_rows bigint;
     v_near integer;
     v_ids bigint[];
     v_distances double precision[];
@@ -27,24 +31,33 @@ BEGIN
         RETURN;
     END IF;
     -- One person's rows, or one session's, are few and have an index of their own.
-    IF p_filter.person_key IS NULL AND p_filter.session_id IS NULL
-        AND memvec.estimate_rows(p_kind, p_filter, v_exact_rows) > v_exact_rows THEN
-        v_near := least(p_depth, greatest(memvec.setting('hnsw_candidates')::integer, p_wanted));
+    IF p_filter.person_key IS NULL AND p_filter.session_id IS NULL THEN
+        v_rows := memvec.estimate_rows(p_kind, p_filter, v_exact_rows);
+        IF v_rows > v_exact_rows THEN
+            v_near := least(p_depth, greatest(memvec.setting('hnsw_candidates')::integer, p_wanted));
+            SELECT CASE WHEN v_rows::numeric * v_rows > v_near * greatest(sum(c.rows), v_rows) * memvec.setting('hnsw_visit_rows')::integer THEN v_near END
+              INTO v_near
+              FROM memvec.theme_counts AS c
+             WHERE c.kind = p_kind;
+        END IF;
+    END IF;
+    IF v_near IS NOT NULL THEN
         SELECT array_agg(v.id), array_agg(v.distance)
           INTO v_ids, v_distances
           FROM memvec.vector_indexed(p_kind, v_space, p_embedding, p_filter, v_near) AS v;
     END IF;
     IF v_near IS NULL OR coalesce(cardinality(v_ids), 0) < v_near THEN
-        SELECT array_agg(v.id), array_agg(v.distance)
-          INTO v_ids, v_distances
-          FROM memvec.vector_exact(p_kind, v_space, p_embedding, p_filter, p_depth) AS v;
+        RETURN QUERY
+            SELECT v.id, (rank() OVER (ORDER BY v.distance))::integer, v.distance
+              FROM memvec.vector_exact(p_kind, v_space, p_embedding, p_filter, p_depth) AS v;
+        RETURN;
     END IF;
     RETURN QUERY
-        SELECT r.id, r.position::integer, r.distance
-          FROM unnest(v_ids, v_distances) WITH ORDINALITY AS r (id, distance, position);
+        SELECT r.id, (rank() OVER (ORDER BY r.distance))::integer, r.distance
+          FROM unnest(v_ids, v_distances) AS r (id, distance);
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.vector_leg IS
-'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1, cosine distance. Up to setting exact_rows rows in the filter all are compared; above, the HNSW index gives setting hnsw_candidates rows, or p_wanted if that is more. Errors: MV004, MV005. Internal.';
+'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1 (the same for equal distances), cosine distance. Up to setting exact_rows rows in the filter, or while that is cheaper, all are compared; above, the HNSW index gives setting hnsw_candidates rows, or p_wanted if that is more. Errors: MV004, MV005. Internal.';
 REVOKE ALL ON FUNCTION memvec.vector_leg FROM public;

@@ -205,6 +205,7 @@ $$;
 RESET SESSION AUTHORIZATION;
 UPDATE memvec.settings SET value = '20' WHERE name = 'exact_rows';
 UPDATE memvec.settings SET value = '10' WHERE name = 'hnsw_candidates';
+UPDATE memvec.settings SET value = '0' WHERE name = 'hnsw_visit_rows';
 SELECT memvec.count_themes();
 SELECT is(
     (SELECT count(*) FROM pg_temp.fused('fused_rows', NULL, memvec_tests.vec(3), 5, p_others => true)), 5::bigint,

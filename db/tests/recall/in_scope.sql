@@ -71,10 +71,10 @@ SELECT is_empty(
 SELECT is(
     (SELECT count(*) FROM pg_proc AS p
      WHERE p.pronamespace = 'memvec'::regnamespace
-         AND p.proname IN ('estimate_rows', 'text_matches', 'vector_candidates')
+         AND p.proname IN ('estimate_rows', 'text_own', 'text_planned', 'vector_candidates', 'holders')
          AND p.prosrc LIKE '%memvec.in_scope(%'),
-    3::bigint,
-    'estimates and legs filter with this function'
+    5::bigint,
+    'estimates, legs and holders filter with this function'
 );
 
 SELECT * FROM finish();

@@ -271,6 +271,7 @@ SELECT throws_ok(
     '54000', NULL, '4,096 dimensions are too many for an index'
 );
 UPDATE memvec.settings SET value = '0' WHERE name = 'exact_rows';
+UPDATE memvec.settings SET value = '0' WHERE name = 'hnsw_visit_rows';
 SELECT memvec_tests.act_as('hermes');
 SET LOCAL enable_seqscan = off;
 SET LOCAL enable_sort = off;
@@ -286,6 +287,7 @@ RESET enable_bitmapscan;
 RESET SESSION AUTHORIZATION;
 SELECT cmp_ok(pg_stat_get_xact_numscans('memvec.recall_memory_wide'::regclass), '>', 0::bigint, 'and the index is asked');
 UPDATE memvec.settings SET value = '10000' WHERE name = 'exact_rows';
+UPDATE memvec.settings SET value = '0' WHERE name = 'hnsw_visit_rows';
 SELECT memvec_tests.act_as('hermes');
 
 -- Filters

@@ -1,10 +1,10 @@
 BEGIN;
-SELECT plan(10);
+SELECT plan(13);
 
 SELECT is(memvec_tests.callers('memvec.text_matches'), '{}', 'internal');
 SELECT memvec_tests.act_as('hermes');
 SELECT throws_ok(
-    $$ SELECT * FROM memvec.text_matches('entry', NULL, NULL, NULL, NULL, 1, 1) $$, '42501', NULL,
+    $$ SELECT * FROM memvec.text_matches('entry', NULL, NULL, 1) $$, '42501', NULL,
     'the runtime login may not call it'
 );
 DO $$
@@ -31,17 +31,22 @@ CREATE FUNCTION pg_temp.matches(
     p_until timestamptz = NULL,
     p_rarity float8[] = NULL,
     p_rows bigint = 5,
-    p_depth int = 100
+    p_depth int = 100,
+    p_most bigint = NULL
 ) RETURNS TABLE (id bigint, score float8, words_share real, place bigint)
 LANGUAGE sql
 AS $$
-    SELECT * FROM memvec.text_matches(
+    SELECT s.id, s.score, s.words_share, s.place
+    FROM memvec.text_matches(
         p_kind,
         ROW('text_matches', NULL, false, NULL, p_target, p_session, p_exclude, p_since, p_until)::memvec.recall_filter,
-        (SELECT string_agg(memvec.term_query(w)::text, ' | ')::tsquery FROM unnest(p_words) AS w),
+        (SELECT string_agg(memvec.term_query(w)::text, ' | ')::tsquery FROM unnest(p_words) AS w), p_most
+    ) AS m,
+    LATERAL memvec.score_matches(
+        m.ids, m.vectors, m.seen,
         ARRAY(SELECT memvec.term_query(w.word) FROM unnest(p_words) WITH ORDINALITY AS w (word, position) ORDER BY w.position),
         p_rarity, p_rows, p_depth
-    ) WITH ORDINALITY
+    ) WITH ORDINALITY AS s (id, score, words_share, place)
 $$;
 
 SELECT results_eq(
@@ -52,6 +57,16 @@ SELECT results_eq(
               ('deployment, deployment, deployment', 0.5::real), ('deployment only', 0.5::real) $$,
     'rows with any word: both words first, then the rarer one, then the more frequent use'
 );
+
+CREATE FUNCTION pg_temp.plan_of(p_table text) RETURNS SETOF text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'EXPLAIN SELECT FROM memvec.%I AS r WHERE memvec.owned_search(r.search, r.agent_identity, r.person_key) @@ ''deploy''', p_table
+    );
+END;
+$$;
 
 -- idf = ln(1 + (N - n + 0.5) / (n + 0.5)): with N = 5, "deploy" is in 3 rows and "certif" in 2.
 SELECT is_empty(
@@ -97,7 +112,29 @@ SELECT results_eq(
     $$ VALUES (3::bigint, 0::bigint, 0::bigint), (2, 0, 0) $$,
     'since is inclusive, until is not'
 );
+SELECT results_eq(
+    $$ SELECT e.content FROM pg_temp.matches('entry', '{deploy}', p_most => 2) AS m
+       JOIN memvec.memory_entries AS e USING (id) ORDER BY e.id $$,
+    $$ VALUES ('deployment, deployment, deployment'), ('deployment only') $$,
+    'of more rows than p_most the newest'
+);
 SELECT is((SELECT count(*) FROM pg_temp.matches('entry', '{deploy}', p_depth => 2)), 2::bigint, 'no more than p_depth rows');
+
+
+-- Whose a row is stands in the index
+
+SELECT is(
+    (SELECT array_agg(p.proname ORDER BY p.proname) FROM pg_proc AS p
+     WHERE p.pronamespace = 'memvec'::regnamespace AND p.prosrc LIKE '%@@ %match%'
+         AND p.prosrc NOT LIKE '%memvec.owned_search(%'),
+    NULL, 'every match asks for the expression that is indexed'
+);
+SET LOCAL enable_seqscan = off;
+SELECT is_empty(
+    $$ SELECT t.name FROM unnest('{memory_entries,conversations}'::text[]) AS t (name)
+       WHERE (SELECT string_agg(p.line, '') FROM pg_temp.plan_of(t.name) AS p (line)) NOT LIKE '%' || t.name || '\_search%' $$,
+    'and the planner finds the index for it'
+);
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -116,6 +116,7 @@ SELECT format(
     'CREATE INDEX vector_leg_%s ON memvec.%I USING hnsw (embedding public.halfvec_cosine_ops)', table_name, table_name
 ) FROM memvec.embedding_spaces, unnest(ARRAY[entry_table, turn_table]) AS t (table_name) WHERE id = :space \gexec
 UPDATE memvec.settings SET value = '50' WHERE name = 'exact_rows';
+UPDATE memvec.settings SET value = '0' WHERE name = 'hnsw_visit_rows';
 SELECT memvec.count_themes();
 SET LOCAL enable_seqscan = off;
 SET LOCAL enable_bitmapscan = off;
