@@ -257,6 +257,7 @@ def test_the_vector_index_is_there_and_used(restored: Restored) -> None:
         admin.execute(VEC)
         exact = admin.execute(query).fetchall()
         admin.execute("SELECT memvec.set_setting('exact_rows', '10')")
+        admin.execute("SELECT memvec.set_setting('hnsw_visit_rows', '0')")
         for name in ("enable_seqscan", "enable_sort", "enable_bitmapscan"):
             admin.execute(sql.SQL("SET LOCAL {} = off").format(sql.Identifier(name)))
         near = admin.execute(query).fetchall()

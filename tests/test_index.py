@@ -30,6 +30,7 @@ def filled(database: Database) -> Database:
     """A space whose entries, but not its turns, are many for the settings."""
     with psycopg.connect(database.admin_dsn, autocommit=True) as connection:
         connection.execute("SELECT memvec.set_setting('exact_rows', '20')")
+        connection.execute("SELECT memvec.set_setting('hnsw_visit_rows', '0')")
         connection.execute("SELECT memvec.add_embedding_space('m', 3)")
         if connection.execute("SELECT 1 FROM memvec.memory_entries").fetchone() is None:
             connection.execute(FILL)
