@@ -43,6 +43,7 @@ from hermes_pgsql.results import (
     Imported,
     OpResult,
     Pending,
+    PendingCount,
     PiiFound,
     Prefetched,
     RecalledEntry,
@@ -50,6 +51,8 @@ from hermes_pgsql.results import (
     Removed,
     Replaced,
     Restored,
+    RowFailure,
+    SpaceTable,
     Stored,
     Synced,
     TakenAway,
@@ -452,37 +455,112 @@ class Memvec:
         )[0]
         return Stored(result.stored, result.changed, result.gone, result.invalid + invalid)
 
-    def claim_pending(self, space: int, limit: int = 64) -> list[Pending]:
-        """Lease rows without a vector in this space to the caller. Embedder role only."""
+    def claim_pending(
+        self,
+        space: int,
+        limit: int = 64,
+        *,
+        after: tuple[str, int] | None = None,
+        failed_before: datetime | None = None,
+        given_up: bool = False,
+        lease_seconds: int | None = None,
+    ) -> list[Pending]:
+        """Lease rows without a vector in this space to the caller. Embedder role only.
+
+        ``after`` is the kind and id of the last row before those wanted. ``failed_before``: also rows that
+        failed before that moment, without the pause they are due; ``given_up``: also those that failed too
+        often.
+        """
+        after_kind, after_id = after or (None, None)
         return self._once(
             Pending,
             """
             SELECT * FROM memvec.claim_pending(
-                p_space => %(space)s::integer, p_limit => %(limit)s::integer)
+                p_space => %(space)s::integer, p_limit => %(limit)s::integer,
+                p_after_kind => %(after_kind)s::text, p_after_id => %(after_id)s::bigint,
+                p_failed_before => %(failed_before)s::timestamptz, p_given_up => %(given_up)s::boolean,
+                p_lease_seconds => %(lease_seconds)s::integer)
             """,
-            {"space": int4(space), "limit": int4(limit)},
+            {
+                "space": int4(space),
+                "limit": int4(limit),
+                "after_kind": optional_text(after_kind),
+                "after_id": after_id,
+                "failed_before": moment(failed_before),
+                "given_up": given_up,
+                "lease_seconds": None if lease_seconds is None else int4(lease_seconds),
+            },
+        )
+
+    def release_pending(self, space: int, kinds: Sequence[str], ids: Sequence[int]) -> int:
+        """Give leased rows back untried; returns how many. Embedder role only."""
+        return cast(
+            "int",
+            self._scalar(
+                """
+                SELECT memvec.release_pending(
+                    p_space => %(space)s::integer, p_kinds => %(kinds)s::text[], p_ids => %(ids)s::bigint[])
+                """,
+                {
+                    "space": int4(space),
+                    "kinds": [clean_text(kind) for kind in kinds],
+                    "ids": list(ids),
+                },
+            ),
         )
 
     def report_embedding_failure(
-        self, space: int, kinds: Sequence[str], ids: Sequence[int], errors: Sequence[str]
+        self,
+        space: int,
+        kinds: Sequence[str],
+        ids: Sequence[int],
+        errors: Sequence[str],
+        permanent: Sequence[bool] | None = None,
     ) -> int:
-        """Say why leased rows have no vector; returns how many were noted. Embedder role only."""
+        """Say why leased rows have no vector; returns how many were noted. Embedder role only.
+
+        ``permanent``: which of them would fail again, and are given up.
+        """
         return cast(
             "int",
             self._scalar_once(
                 """
                 SELECT memvec.report_embedding_failure(
                     p_space => %(space)s::integer, p_kinds => %(kinds)s::text[], p_ids => %(ids)s::bigint[],
-                    p_errors => %(errors)s::text[])
+                    p_errors => %(errors)s::text[], p_permanent => %(permanent)s::boolean[])
                 """,
                 {
                     "space": int4(space),
                     "kinds": [clean_text(kind) for kind in kinds],
                     "ids": list(ids),
                     "errors": [clean_text(error) for error in errors],
+                    "permanent": None if permanent is None else list(permanent),
                 },
             ),
         )
+
+    def pending_embeddings(self, space: int) -> PendingCount:
+        """How many rows lack a vector in a space, at which moment of the database. Embedder role only."""
+        return self._repeatable(
+            PendingCount,
+            "SELECT * FROM memvec.pending_embeddings(p_space => %(space)s::integer)",
+            {"space": int4(space)},
+        )[0]
+
+    def embedding_failures(self, space: int, limit: int = 100) -> list[RowFailure]:
+        """The rows that could not be embedded in a space, and why, the latest first. Embedder role only."""
+        return self._repeatable(
+            RowFailure,
+            """
+            SELECT * FROM memvec.embedding_failures(
+                p_space => %(space)s::integer, p_limit => %(limit)s::integer)
+            """,
+            {"space": int4(space), "limit": int4(limit)},
+        )
+
+    def describe_spaces(self) -> list[SpaceTable]:
+        """The embedding spaces, one record for each kind of row."""
+        return self._repeatable(SpaceTable, "SELECT * FROM memvec.describe_spaces()", {})
 
     def embedding_coverage(self) -> list[Coverage]:
         """How many rows have a vector, wait for one or failed, per space and kind."""

@@ -21,7 +21,14 @@ from hermes_pgsql.client import Memvec
 from hermes_pgsql.config import ENVIRONMENT, Settings, load_settings, report_warnings
 from hermes_pgsql.drain import Drain
 from hermes_pgsql.embedding import Embedder, EmbedderUnavailable, Embedding, EmbeddingError
-from hermes_pgsql.errors import ConfigError, DatabaseUnavailable, HermesPgsqlError, MissingExtra
+from hermes_pgsql.errors import (
+    ConfigError,
+    DatabaseUnavailable,
+    HermesPgsqlError,
+    MissingExtra,
+    NotMigrated,
+    UnknownSpace,
+)
 from hermes_pgsql.host.home import forget_changes
 from hermes_pgsql.opening import open_embedder, runtime_dsn, start_embedded, wants_embedded
 from hermes_pgsql.outbox import Outbox
@@ -244,6 +251,23 @@ class Link:
             raise
         self._database_breaker.succeeded()
         return answer
+
+    def ask_near(
+        self,
+        vector: QuestionVector | None,
+        question: Callable[[Memvec, QuestionVector | None], Result],
+        seconds: float,
+    ) -> Result:
+        """Like ``ask``, for a question by meaning: by words alone when its space was dropped meanwhile."""
+        ends = monotonic() + seconds
+        try:
+            return self.ask(lambda memvec: question(memvec, vector), seconds)
+        except (UnknownSpace, NotMigrated):
+            # In the moment in which a space is dropped its tables are missed, as if there were no schema.
+            if vector is None:
+                raise
+        self._spaces.pop(len(vector.embedding), None)
+        return self.ask(lambda memvec: question(memvec, None), max(0.05, ends - monotonic()))
 
     def _within(self, work: Callable[[], Result], seconds: float) -> Result:
         """``work`` in a thread that is left behind when it takes longer; a few may be at a time."""

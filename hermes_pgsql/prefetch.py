@@ -20,7 +20,7 @@ from typing import Final, cast
 from hermes_pgsql.client import Memvec
 from hermes_pgsql.conversation import Conversation
 from hermes_pgsql.errors import HermesPgsqlError
-from hermes_pgsql.link import Link
+from hermes_pgsql.link import Link, QuestionVector
 from hermes_pgsql.results import Prefetched
 from hermes_pgsql.turns import is_acknowledgement, words_of_user
 
@@ -77,12 +77,11 @@ def recall(link: Link, identity: str, question: str, talk: Conversation) -> Reca
         vector = link.question_vector(
             query, identity, min(settings.embed_timeout, settings.prefetch_budget * _EMBED_SHARE)
         )
-        words = query if settings.hybrid_search or vector is None else None
 
-        def ask(memvec: Memvec) -> list[Prefetched]:
+        def ask(memvec: Memvec, vector: QuestionVector | None) -> list[Prefetched]:
             return memvec.prefetch(
                 identity,
-                words,
+                query if settings.hybrid_search or vector is None else None,
                 embedding=vector.embedding if vector else None,
                 space=vector.space if vector else None,
                 # Some are left out below.
@@ -91,7 +90,7 @@ def recall(link: Link, identity: str, question: str, talk: Conversation) -> Reca
                 exclude_session=talk.whole_session(),
             )
 
-        rows = link.ask(ask, max(0.05, ends - monotonic()))
+        rows = link.ask_near(vector, ask, max(0.05, ends - monotonic()))
     except HermesPgsqlError as error:
         log.debug("prefetch: %s", error)
         return NOTHING

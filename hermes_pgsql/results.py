@@ -160,6 +160,48 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingCount:
+    """How many rows lack a vector in a space, how many of those a worker has, and how many were given up."""
+
+    counted_at: datetime
+    pending: int
+    leased: int
+    given_up: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowFailure:
+    """A row that could not be embedded. ``given_up``: it failed too often, or always will."""
+
+    kind: str
+    id: int
+    agent_identity: str
+    attempts: int
+    given_up: bool
+    failed_at: datetime
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceTable:
+    """An embedding space and its table for one kind of row.
+
+    ``bytes`` and ``index_state`` are None for a login that may not read every theme.
+    """
+
+    space_id: int
+    model: str
+    dim: int
+    query_prefix: str
+    document_prefix: str
+    min_similarity: float | None
+    created_at: datetime
+    kind: str
+    bytes: int | None
+    index_state: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RecalledEntry:
     """A memory entry that was found. ``score`` is the cosine similarity, None when no vector was compared."""
 

@@ -22,10 +22,11 @@ CREATE TABLE memvec.embedding_work (
     content_hash bytea NOT NULL,
     leased_until timestamptz NOT NULL,
     attempts integer NOT NULL DEFAULT 0,
+    failed_at timestamptz,
     last_error text,
     PRIMARY KEY (space_id, kind, row_id)
 );
-COMMENT ON TABLE memvec.embedding_work IS 'Rows claimed for embedding: until when, how often it failed, and why. A row here that is not leased may be claimed again.';
+COMMENT ON TABLE memvec.embedding_work IS 'Rows claimed for embedding: until when, how often it failed, when last, and why. One that is not leased may be claimed again.';
 
 ALTER TABLE memvec.embedding_spaces ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memvec.embedding_work ENABLE ROW LEVEL SECURITY;

@@ -30,7 +30,7 @@ BEGIN
             SELECT $1, $2, $3, r.kind, count(*), count(*) FILTER (WHERE r.embedded),
                    count(*) FILTER (WHERE NOT r.embedded),
                    count(*) FILTER (WHERE NOT r.embedded AND w.attempts > 0),
-                   min(r.since) FILTER (WHERE NOT r.embedded),
+                   min(greatest(r.since, $6)) FILTER (WHERE NOT r.embedded),
                    CASE WHEN $4 THEN max(w.last_error) FILTER (WHERE NOT r.embedded) END
               FROM (SELECT 'entry' AS kind, m.id, m.updated_at AS since, e.id IS NOT NULL AS embedded
                       FROM memvec.memory_entries AS m LEFT JOIN memvec.%1$I AS e ON e.id = m.id
@@ -44,12 +44,12 @@ BEGIN
              ORDER BY r.kind
             $coverage$,
             v_space.entry_table, v_space.turn_table
-        ) USING v_space.id, v_space.model, v_space.dim, v_everybody, v_themes;
+        ) USING v_space.id, v_space.model, v_space.dim, v_everybody, v_themes, v_space.created_at;
     END LOOP;
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.embedding_coverage IS
-'Returns, for each embedding space and kind (entry, turn), how many rows should have a vector, how many have one, how many wait, how many of those have failed, since when the oldest waits, and one of the errors (shown to embedder and admin roles). A bound login role counts its own themes only, unless it may read all.';
+'Returns, for each embedding space and kind (entry, turn), how many rows should have a vector, how many have one, how many wait, how many of those have failed, since when the oldest waits (no longer than the space exists), and one of the errors (shown to embedder and admin roles). A bound login role counts its own themes only, unless it may read all.';
 REVOKE ALL ON FUNCTION memvec.embedding_coverage FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.embedding_coverage TO memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;

@@ -1,10 +1,13 @@
 BEGIN;
-SELECT plan(21);
+SELECT plan(33);
 SELECT memvec_tests.alone();
 
 SELECT is(
-    pg_get_function_arguments('memvec.claim_pending'::regproc), 'p_space integer, p_limit integer DEFAULT 64',
-    'takes a space and a limit'
+    pg_get_function_arguments('memvec.claim_pending'::regproc),
+    'p_space integer, p_limit integer DEFAULT 64, p_after_kind text DEFAULT NULL::text, p_after_id bigint DEFAULT NULL::bigint, '
+    'p_failed_before timestamp with time zone DEFAULT NULL::timestamp with time zone, p_given_up boolean DEFAULT false, '
+    'p_lease_seconds integer DEFAULT NULL::integer',
+    'takes a space, a limit, a position and which failed rows'
 );
 SELECT is(
     pg_get_function_result('memvec.claim_pending'::regproc),
@@ -110,6 +113,55 @@ SELECT is(
 SELECT memvec_tests.act_as('tap_embedder');
 SELECT is(
     pg_temp.claim(p_space => 'claim.other'), 'note 2, note 3, private, done, turn 1, turn 2, turn 3', 'and it is not handed out again'
+);
+
+-- A run over all rows, position by position
+RESET SESSION AUTHORIZATION;
+DELETE FROM memvec.embedding_work WHERE space_id = :other;
+SELECT memvec_tests.act_as('tap_embedder');
+CREATE FUNCTION pg_temp.run(p_after_kind text, p_after text, p_limit int = 2) RETURNS text
+LANGUAGE sql
+AS $$
+    SELECT string_agg(content, ', ' ORDER BY kind, id)
+      FROM memvec.claim_pending(current_setting('claim.other')::int, p_limit, p_after_kind, current_setting('claim.' || p_after)::bigint)
+$$;
+RESET SESSION AUTHORIZATION;
+SELECT set_config('claim.note3', (SELECT id::text FROM memvec.memory_entries WHERE content = 'note 3'), true),
+       set_config('claim.done', (SELECT id::text FROM memvec.memory_entries WHERE content = 'done'), true),
+       set_config('claim.turn1', (SELECT id::text FROM memvec.conversations WHERE content = 'turn 1' AND agent_identity = 'claim_pending'), true);
+SELECT memvec_tests.act_as('tap_embedder');
+SELECT is(pg_temp.run('entry', 'note3'), 'private, done', 'rows behind a position');
+SELECT is(pg_temp.run('entry', 'done', 1), 'turn 1', 'behind the last entry the turns begin');
+SELECT is(pg_temp.run('turn', 'turn1', 9), 'turn 2, turn 3', 'behind a turn there are no entries');
+SELECT is(pg_temp.claim(9, 'claim.other'), 'note 2, note 3', 'what appeared or was left before the position is found from the start');
+SELECT is(
+    (SELECT memvec.release_pending(:other, '{entry,entry}', ARRAY[current_setting('claim.note3')::bigint, -1])), 1::bigint, 'one is given back'
+);
+SELECT is((SELECT content FROM memvec.claim_pending(:other, p_lease_seconds => 7)), 'note 3', 'and handed out again');
+RESET SESSION AUTHORIZATION;
+SELECT is(
+    (SELECT leased_until - now() FROM memvec.embedding_work WHERE space_id = :other AND row_id = current_setting('claim.note3')::bigint AND kind = 'entry'),
+    interval '7 s', 'for as long as was asked'
+);
+
+-- Failed rows, once a run
+SELECT memvec_tests.act_as('tap_embedder');
+SELECT memvec.report_embedding_failure(:other, '{entry}', ARRAY[current_setting('claim.note3')::bigint], '{HTTP 500}');
+SELECT is(pg_temp.claim(9, 'claim.other'), NULL, 'a failed row pauses');
+SELECT is_empty(
+    $$ SELECT FROM memvec.claim_pending(current_setting('claim.other')::int, p_failed_before => now()) $$, 'in the run in which it failed it does not come again'
+);
+SELECT results_eq(
+    $$ SELECT content, attempts FROM memvec.claim_pending(current_setting('claim.other')::int, p_failed_before => now() + interval '1 ms') $$,
+    $$ VALUES ('note 3', 1) $$, 'in the next run it does, whatever its pause'
+);
+SELECT memvec.report_embedding_failure(:other, '{entry}', ARRAY[current_setting('claim.note3')::bigint], '{HTTP 400}', '{true}');
+SELECT is_empty(
+    $$ SELECT FROM memvec.claim_pending(current_setting('claim.other')::int, p_failed_before => now() + interval '1 ms') $$, 'a row that was given up does not'
+);
+SELECT results_eq(
+    $$ SELECT content FROM memvec.claim_pending(current_setting('claim.other')::int, p_failed_before => now() + interval '1 ms', p_given_up => true) $$,
+    $$ VALUES ('note 3') $$, 'unless that is asked for'
 );
 
 SELECT * FROM finish();

@@ -1,10 +1,10 @@
 BEGIN;
-SELECT plan(13);
+SELECT plan(15);
 SELECT memvec_tests.alone();
 
 SELECT is(
     pg_get_function_arguments('memvec.report_embedding_failure'::regproc),
-    'p_space integer, p_kinds text[], p_ids bigint[], p_errors text[]', 'takes three arrays'
+    'p_space integer, p_kinds text[], p_ids bigint[], p_errors text[], p_permanent boolean[] DEFAULT NULL::boolean[]', 'takes arrays'
 );
 SELECT is(pg_get_function_result('memvec.report_embedding_failure'::regproc), 'bigint', 'returns how many were noted');
 SELECT volatility_is('memvec', 'report_embedding_failure', 'volatile', 'is volatile');
@@ -44,8 +44,8 @@ SELECT throws_ok(
 );
 RESET SESSION AUTHORIZATION;
 SELECT results_eq(
-    format('SELECT DISTINCT attempts, length(last_error), leased_until - now() FROM memvec.embedding_work WHERE space_id = %s', :space),
-    $$ VALUES (1, 500, interval '1 minute') $$, 'one failure more, the error cut, a pause of a minute'
+    format('SELECT DISTINCT attempts, length(last_error), leased_until - now(), failed_at - now() FROM memvec.embedding_work WHERE space_id = %s', :space),
+    $$ VALUES (1, 500, interval '0', interval '0') $$, 'one failure more, the error cut, given back, the moment noted'
 );
 SELECT memvec_tests.act_as('tap_embedder');
 SELECT is(
@@ -53,27 +53,28 @@ SELECT is(
     'a second failure'
 );
 RESET SESSION AUTHORIZATION;
-CREATE TEMP TABLE pause AS
-SELECT n.attempts, NULL::interval AS pause FROM (VALUES (0), (1), (5), (10), (11), (900)) AS n (attempts);
-DO $$
-DECLARE
-    v_row record;
-    v_work memvec.embedding_work;
-BEGIN
-    SELECT w.* INTO v_work FROM memvec.embedding_work AS w JOIN claimed AS c ON c.kind = w.kind AND c.id = w.row_id LIMIT 1;
-    FOR v_row IN SELECT * FROM pause LOOP
-        UPDATE memvec.embedding_work SET attempts = v_row.attempts WHERE (space_id, kind, row_id) = (v_work.space_id, v_work.kind, v_work.row_id);
-        PERFORM memvec.report_embedding_failure(v_work.space_id, ARRAY[v_work.kind], ARRAY[v_work.row_id], '{again}');
-        UPDATE pause SET pause = (SELECT w.leased_until - now() FROM memvec.embedding_work AS w
-                                  WHERE (space_id, kind, row_id) = (v_work.space_id, v_work.kind, v_work.row_id))
-        WHERE pause.attempts = v_row.attempts;
-    END LOOP;
-END
+
+-- The pause, as memvec.claim_pending keeps it.
+CREATE FUNCTION pg_temp.comes_after(p_attempts int, p_pause interval) RETURNS boolean
+LANGUAGE sql
+AS $$
+    SELECT memvec.may_embed(ROW(1, 'entry', 1, '\x01', now(), p_attempts, now() - p_pause, 'x')::memvec.embedding_work, '\x01', NULL, 1000)
 $$;
 SELECT results_eq(
-    $$ SELECT attempts, pause FROM pause ORDER BY attempts $$,
-    $$ VALUES (0, interval '1 min'), (1, '2 min'), (5, '32 min'), (10, '1024 min'), (11, '1 day'), (900, '1 day') $$,
+    $$ SELECT p.attempts, pg_temp.comes_after(p.attempts, p.pause - interval '1 ms'), pg_temp.comes_after(p.attempts, p.pause)
+         FROM (VALUES (1, interval '1 min'), (2, '2 min'), (6, '32 min'), (11, '1024 min'), (12, '1 day'), (900, '1 day')) AS p (attempts, pause) $$,
+    $$ VALUES (1, false, true), (2, false, true), (6, false, true), (11, false, true), (12, false, true), (900, false, true) $$,
     'each failure doubles the pause, up to a day'
+);
+SELECT memvec_tests.act_as('tap_embedder');
+SELECT is(
+    (SELECT memvec.report_embedding_failure(:space, array_agg(kind), array_agg(id), array_agg('never'::text), array_agg(id = (SELECT min(id) FROM claimed)))
+       FROM claimed), 2::bigint, 'some may be permanent'
+);
+RESET SESSION AUTHORIZATION;
+SELECT results_eq(
+    format('SELECT attempts FROM memvec.embedding_work WHERE space_id = %s ORDER BY row_id', :space),
+    $$ VALUES (5), (3) $$, 'a permanent failure counts as embed_max_attempts'
 );
 
 SELECT * FROM finish();

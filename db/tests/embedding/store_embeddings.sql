@@ -136,7 +136,7 @@ SELECT results_eq(
 );
 RESET SESSION AUTHORIZATION;
 SELECT results_eq(
-    $$ SELECT attempts, leased_until > now() FROM memvec.embedding_work
+    $$ SELECT attempts, failed_at = now() FROM memvec.embedding_work
         WHERE space_id = current_setting('store.other')::int AND row_id IN (SELECT id FROM claimed) $$,
     $$ VALUES (1, true) $$, 'a zero vector is a failure: the row is not handed out again at once'
 );
