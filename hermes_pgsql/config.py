@@ -335,12 +335,22 @@ def load_command_line_settings(
     home: Path | str | None = None,
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
+    file: Path | None = None,
 ) -> Settings:
-    """The command line's settings: ``overrides`` (its options) first, then the environment, then the file."""
+    """The command line's settings: ``overrides`` (its options) first, then the environment, then the file.
+
+    ``file``, if given, is another ``config.yaml``, which was named on purpose and so goes before the
+    environment.
+    """
     values, warnings = _read_home(home, environ)
     for key, value in _from_dotenv(home, environ).items():
         values.setdefault(key, value)
     values |= _from_environment(environ)
+    if file is not None:
+        named, complaints = _read_settings(file)
+        if not named and not complaints:
+            complaints = [f"{file} holds no settings of {_NAME}."]
+        values, warnings = values | named, warnings + complaints
     values |= {key: value for key, value in (overrides or {}).items() if value is not None}
     return settings_from_mapping(values, warnings)
 
@@ -513,7 +523,11 @@ def _read_home(
     home: Path | str | None, environ: Mapping[str, str] | None
 ) -> tuple[dict[str, object], list[str]]:
     folder = hermes_home(environ) if home is None else Path(home)
-    document, warnings = _read_yaml(folder / "config.yaml")
+    return _read_settings(folder / "config.yaml")
+
+
+def _read_settings(path: Path) -> tuple[dict[str, object], list[str]]:
+    document, warnings = _read_yaml(path)
     values: dict[str, object] = {}
     for section in reversed(_SECTIONS):
         block = _mapping(_mapping(document).get(section)).get(_NAME)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "admin_dsn",
+    "maintenance_dsn",
     "open_embedder",
     "open_memvec",
     "require_embedded",
@@ -62,6 +63,14 @@ def admin_dsn(settings: Settings) -> str:
         "No administrator's connection string is known.",
         hint="Give it with --admin-dsn, or in the environment variable HERMES_PGSQL_ADMIN_DSN.",
     )
+
+
+def maintenance_dsn(settings: Settings) -> str:
+    """The administrator's connection string if it is known, else the ordinary one."""
+    try:
+        return admin_dsn(settings)
+    except ConfigError:
+        return runtime_dsn(settings)
 
 
 def wants_embedded(settings: Settings) -> bool:

@@ -8,9 +8,11 @@ import typer
 
 from hermes_pgsql.cli import (
     add,
+    backfill,
     binding,
     cleanup,
     completion,
+    embedder,
     erase,
     export,
     history,
@@ -18,6 +20,7 @@ from hermes_pgsql.cli import (
     index,
     install,
     migrate,
+    model,
     outbox,
     prune,
     remap,
@@ -74,3 +77,6 @@ app.command(name="unbind-role")(binding.unbind_role)
 app.command()(completion.completion)
 app.add_typer(importing.app, name="import")
 app.command()(export.export)
+app.add_typer(model.commands)
+app.command()(backfill.backfill)
+app.command()(embedder.embedder)

@@ -56,19 +56,35 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w":
 _AGO: Final = re.compile(r"(\d{1,6})\s*([smhdw])", re.IGNORECASE)
 
 
-def settings_with(**options: object) -> Settings:
-    """The settings, with the given options above environment and file. Complaints go to standard error."""
+def settings_with(config: Path | None = None, **options: object) -> Settings:
+    """The settings, with the given options above environment and file. Complaints go to standard error.
+
+    ``config`` is a file named on the command line; it goes before the environment.
+    """
     from hermes_pgsql.config import load_command_line_settings
+    from hermes_pgsql.errors import ConfigError
+
+    if config is not None and not config.is_file():
+        raise ConfigError(f"There is no file {config}.", hint="Name a config.yaml with --config.")
 
     for name, value in options.items():
         # --dsn "$DSN" with an unset variable must not mean another database.
         if isinstance(value, str) and not value.strip():
             option = f"--{name.replace('_', '-')}"
             raise typer.BadParameter(f"{option} is blank; give a connection string, or leave it away.")
-    settings = load_command_line_settings(overrides=options)
+    settings = load_command_line_settings(overrides=options, file=config)
     for warning in settings.warnings:
         warn(warning)
     return settings
+
+
+def refuse_unusable(**options: object) -> None:
+    """A usage error for an option whose value would be replaced by a default if it stood in a file."""
+    from hermes_pgsql.config import settings_from_mapping
+
+    for name, value in options.items():
+        if value is not None and (warnings := settings_from_mapping({name: value}).warnings):
+            raise typer.BadParameter(warnings[0], param_hint=f"--{name.replace('_', '-')}")
 
 
 def parse_moment(text: str) -> datetime:

@@ -18,6 +18,7 @@ from hermes_pgsql.errors import HermesPgsqlError, redact_dsn
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
+    from rich.progress import Task
     from rich.text import Text
 
 WIDTH_OF_FILES: Final = 120
@@ -146,6 +147,56 @@ def row_counter() -> Generator[Callable[[int], None]]:
     ) as progress:
         task = progress.add_task("rows", total=None)
         yield lambda rows: progress.update(task, completed=rows)
+
+
+@contextmanager
+def row_progress(what: str) -> Generator[Callable[[int, int], None]]:
+    """A function that shows how many rows are done of how many, how fast and for how long yet."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:,.0f} rows/s" if task.speed else "")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate())
+    with Progress(
+        *columns,
+        TimeRemainingColumn(),
+        console=console(sys.stderr),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    ) as progress:
+        task = progress.add_task(what, total=None)
+
+        def move(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield move
+
+
+def size(count: int | None) -> str:
+    """A number of bytes in one unit: 12 kB, 3.4 MB."""
+    if count is None:
+        return "-"
+    number = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if number >= 10 or unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TB"
+
+
+def share(part: int, whole: int) -> str:
+    """A count and its percentage."""
+    return f"{part:,} ({100 * part // whole} %)" if whole else "-"
 
 
 def text_cell(text: str, limit: int = 300) -> Text:

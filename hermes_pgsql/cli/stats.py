@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import age, plain, say, show, show_json, table, text_cell
+from hermes_pgsql.cli.output import age, plain, say, share, show, show_json, table, text_cell
 
 if TYPE_CHECKING:
     from hermes_pgsql.results import Coverage, ThemeStats
@@ -64,9 +64,9 @@ def _show_themes(themes: Sequence[ThemeStats]) -> None:
             Text(plain(theme.agent_identity)),
             theme.kind,
             f"{theme.entries:,}",
-            _share(theme.entries_embedded, theme.entries),
+            share(theme.entries_embedded, theme.entries),
             f"{theme.turns:,}",
-            _share(theme.turns_embedded, theme.turns),
+            share(theme.turns_embedded, theme.turns),
             f"{theme.redacted:,}",
             age(theme.last_write),
         )
@@ -85,14 +85,10 @@ def _show_coverage(coverage: Sequence[Coverage]) -> None:
             str(row.dim),
             row.kind,
             f"{row.rows:,}",
-            _share(row.embedded, row.rows),
+            share(row.embedded, row.rows),
             f"{row.pending:,}",
             f"{row.failed:,}",
             age(row.oldest_pending),
             text_cell(row.last_error or "", 80),
         )
     show(shown)
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part:,} ({100 * part // whole} %)" if whole else "-"

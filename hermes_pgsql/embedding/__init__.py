@@ -52,15 +52,15 @@ def choose_embedder(
     embed_query_prefix: str | None = None,
     embed_document_prefix: str | None = None,
     max_chars: int = 8000,
+    batch_size: int = 16,
     retries: int = 2,
     backoff: float = 0.1,
     runtime_dir: Path | None = None,
 ) -> EmbedderChoice:
     """An endpoint when `embed_url` is set, else the built-in model where it can run, else none.
 
-    Contacts nobody.
-    `runtime_dir` is where the built-in model's
-    worker has its socket (default: a private folder of the user).
+    Contacts nobody. `batch_size`: texts in one request to an endpoint. `runtime_dir` is where the built-in
+    model's worker has its socket (default: a private folder of the user).
     """
     if embed_url and embed_url.strip():
         from .http import HttpEmbedder
@@ -79,6 +79,7 @@ def choose_embedder(
                 query_prefix=embed_query_prefix,
                 document_prefix=embed_document_prefix,
                 max_chars=max_chars,
+                batch_size=batch_size,
                 retries=retries,
                 backoff=backoff,
             )
@@ -93,5 +94,6 @@ def choose_embedder(
         return EmbedderChoice(None, f"no embed_url, and no built-in model: {missing}; recall is by words")
     return EmbedderChoice(
         BuiltinEmbedder(runtime_dir=runtime_dir),
-        "no embed_url, so the built-in model in a worker process of this user",
+        "no embed_url, so the built-in model (multilingual-e5-small, MIT licence) in a worker process of this"
+        " user",
     )

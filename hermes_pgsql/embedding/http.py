@@ -30,6 +30,7 @@ from .base import (
     clean_text,
 )
 from .endpoints import Endpoint, credentials_of, endpoints_for, is_loopback, shown_url
+from .known import known_floor
 from .prefixes import prefixes_for
 from .replies import error_text, vectors_of
 
@@ -90,7 +91,7 @@ class HttpEmbedder:
         self.model = model
         self.dim = dim
         self.query_prefix, self.document_prefix = prefixes_for(model, query_prefix, document_prefix)
-        self.min_similarity: float | None = None  # nobody measured it for this model
+        self.min_similarity = known_floor(model)
         self._api_key_env = api_key_env or None
         self._max_chars = max_chars
         self._batch_size = max(1, batch_size)

@@ -1,0 +1,238 @@
+"""``model``: the embedding spaces of the database, one for each model in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
+from hermes_pgsql.cli.output import age, note, plain, say, share, show, show_json, size, text_cell
+from hermes_pgsql.errors import ConfigError, DatabaseFailure
+
+if TYPE_CHECKING:
+    from hermes_pgsql.client import Memvec
+    from hermes_pgsql.results import Coverage, SpaceTable
+
+_PATIENCE: Final = 60.0  # seconds, for those who use a space that is to go
+_LOCKED: Final = "55P03"
+
+commands = typer.Typer(name="model", no_args_is_help=True, help="The embedding models in use: their spaces.")
+
+
+@commands.command("add")
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The model.", show_default=False)],
+    dim: Annotated[int, typer.Option(min=1, max=16000, show_default=False, help="Width of its vectors.")],
+    query_prefix: Annotated[
+        str | None,
+        typer.Option(
+            show_default=False,
+            help="Put before questions. Default: what the model is known to need; 'none': nothing.",
+        ),
+    ] = None,
+    document_prefix: Annotated[
+        str | None,
+        typer.Option(
+            show_default=False,
+            help="Put before stored text. Default: what the model is known to need; 'none': nothing.",
+        ),
+    ] = None,
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            min=-1,
+            max=1,
+            show_default=False,
+            help="Cosine under which two texts are unrelated. Default: measured once there are vectors.",
+        ),
+    ] = None,
+    admin_dsn: AdminDsn = None,
+    dsn: Dsn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add the space of a model, beside those that are there. The same again changes nothing."""
+    from hermes_pgsql.embedding.known import known_floor
+    from hermes_pgsql.embedding.prefixes import prefixes_for
+
+    memvec = _open(admin_dsn, dsn)
+    prefixes = prefixes_for(name, _prefix(query_prefix), _prefix(document_prefix))
+    before = {table.space_id for table in memvec.describe_spaces()}
+    floor = known_floor(name) if min_similarity is None else min_similarity
+    space = memvec.add_embedding_space(name, dim, prefixes.query, prefixes.document, floor)
+    added = space not in before
+    if as_json:
+        show_json(
+            {
+                "space_id": space,
+                "added": added,
+                "model": name,
+                "dim": dim,
+                "query_prefix": prefixes.query,
+                "document_prefix": prefixes.document,
+            }
+        )
+        return
+    say(f"{'Added' if added else 'Already there:'} space {space}: {name}, {dim} dimensions.")
+    say(f"before questions: {prefixes.query!r}, before stored text: {prefixes.document!r}")
+    if dim > 4000:
+        note("Vectors of more than 4,000 dimensions have no index: recall compares every row.")
+    if added:
+        note(f"Fill it with: hermes-pgsql backfill --model {name}")
+
+
+@commands.command("list")
+def list_models(dsn: Dsn = None, as_json: AsJson = False) -> None:
+    """Show the models: coverage of each table, age, size, floor and index."""
+    from hermes_pgsql.opening import open_memvec
+
+    memvec = open_memvec(settings_with(dsn=dsn))
+    tables = memvec.describe_spaces()
+    coverage = {(row.space_id, row.kind): row for row in memvec.embedding_coverage()}
+    if as_json:
+        show_json(
+            [{"table": table, "coverage": coverage.get((table.space_id, table.kind))} for table in tables]
+        )
+        return
+    if not tables:
+        say("There is no embedding space yet: recall is by words.")
+        return
+    _show_tables(tables, coverage)
+
+
+@commands.command("drop")
+def drop(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The model.", show_default=False)],
+    dim: Annotated[
+        int | None, typer.Option(show_default=False, help="Its width, when the model has several spaces.")
+    ] = None,
+    space: Annotated[
+        int | None, typer.Option(show_default=False, help="The space's number, when that is not enough.")
+    ] = None,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Do it. Without it, only say what goes.")
+    ] = False,
+    admin_dsn: AdminDsn = None,
+    dsn: Dsn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Drop the space of a model and all its vectors. Texts stay."""
+    memvec = _open(admin_dsn, dsn)
+    tables = memvec.describe_spaces()
+    found = _the_one(tables, name, dim, space)
+    coverage = memvec.embedding_coverage()
+    vectors = sum(row.embedded for row in coverage if row.space_id == found.space_id)
+    others = {row.space_id: row.model for row in coverage if row.space_id != found.space_id}
+    lacking = {
+        f"{others[other]} (space {other})": sum(row.pending for row in coverage if row.space_id == other)
+        for other in others
+    }
+    if execute:
+        _drop(memvec, found.space_id)
+    if as_json:
+        show_json(
+            {
+                "space_id": found.space_id,
+                "model": found.model,
+                "dim": found.dim,
+                "vectors": vectors,
+                "dropped": execute,
+                "pending_in_others": lacking,
+            }
+        )
+        return
+    what = f"space {found.space_id}: {found.model}, {found.dim} dimensions, {vectors:,} vectors"
+    say(f"{'Dropped' if execute else 'Would drop'} {what}.")
+    if not others:
+        say("It is the only one: recall is by words alone until a model is added and filled.")
+    for other, pending in lacking.items():
+        say(f"{pending:,} rows have no vector of {other}" + ("; backfill it first." if pending else "."))
+    if not execute:
+        say(
+            "Hosts that still use this model then find by words only. Nothing was changed; --execute does it."
+        )
+
+
+def _open(admin_dsn: str | None, dsn: str | None) -> Memvec:
+    from hermes_pgsql.client import Memvec
+    from hermes_pgsql.opening import maintenance_dsn
+
+    return Memvec(maintenance_dsn(settings_with(dsn=dsn, admin_dsn=admin_dsn)))
+
+
+def _prefix(given: str | None) -> str | None:
+    return "" if given is not None and given.strip().casefold() in ("", "none") else given
+
+
+def _the_one(tables: Sequence[SpaceTable], name: str, dim: int | None, space: int | None) -> SpaceTable:
+    found = {
+        table.space_id: table
+        for table in tables
+        if table.model == name and dim in (None, table.dim) and space in (None, table.space_id)
+    }
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if not found:
+        models = ", ".join(sorted({table.model for table in tables})) or "none"
+        raise ConfigError(
+            f"There is no such embedding space of the model {name}.", hint=f"Models here: {models}."
+        )
+    spaces = ", ".join(f"{one.space_id} ({one.dim} dimensions)" for one in found.values())
+    raise ConfigError(
+        f"The model {name} has several embedding spaces: {spaces}.", hint="Tell which with --space."
+    )
+
+
+def _drop(memvec: Memvec, space: int) -> None:
+    """The space goes when nobody is at it for a moment; those who recall are not kept waiting."""
+    ends = monotonic() + _PATIENCE
+    while True:
+        try:
+            memvec.drop_embedding_space(space)
+        except DatabaseFailure as error:
+            if error.sqlstate != _LOCKED or monotonic() > ends:
+                raise
+            sleep(0.5)
+        else:
+            return
+
+
+def _show_tables(tables: Sequence[SpaceTable], coverage: dict[tuple[int, str], Coverage]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid.add_column("space", justify="right")
+    grid.add_column("model", overflow="fold")
+    grid.add_column("dim", justify="right")
+    grid.add_column("kind")
+    for title in ("with vector", "pending", "failed", "age", "size", "floor"):
+        grid.add_column(title, justify="right")
+    grid.add_column("index")
+    grid.add_column("prefixes", overflow="fold")
+    for table in tables:
+        row = coverage.get((table.space_id, table.kind))
+        grid.add_row(
+            str(table.space_id),
+            Text(plain(table.model)),
+            str(table.dim),
+            table.kind,
+            share(row.embedded, row.rows) if row else "-",
+            f"{row.pending:,}" if row else "-",
+            f"{row.failed:,}" if row else "-",
+            age(table.created_at),
+            size(table.bytes),
+            "-" if table.min_similarity is None else f"{table.min_similarity:.2f}",
+            table.index_state or "-",
+            text_cell(_prefixes(table), 80),
+        )
+    show(grid)
+
+
+def _prefixes(table: SpaceTable) -> str:
+    if not table.query_prefix and not table.document_prefix:
+        return ""
+    return f"{table.query_prefix!r} / {table.document_prefix!r}"
