@@ -36,6 +36,14 @@ def reversed_vector(text: str, width: int = WIDTH) -> list[float]:
     return words_vector(text, width)[::-1]
 
 
+def told_apart_by_prefix(text: str) -> list[float]:
+    """A model that makes other vectors of texts with its task prefixes than of those without."""
+    for prefix in ("Q> ", "D> "):
+        if text.startswith(prefix):
+            return reversed_vector(text.removeprefix(prefix))
+    return words_vector(text)
+
+
 @dataclass
 class Service:
     """``models``: name -> vector of a text. ``requests`` are the texts of each; ``fails`` says which fail.

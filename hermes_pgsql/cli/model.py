@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from hermes_pgsql.results import Coverage, SpaceTable
 
 _PATIENCE: Final = 60.0  # seconds, for those who use a space that is to go
-_LOCKED: Final = "55P03"
+_GAVE_WAY: Final = {"55P03", "40P01"}
+
+Result = TypeVar("Result")
 
 commands = typer.Typer(name="model", no_args_is_help=True, help="The embedding models in use: their spaces.")
 
@@ -61,7 +63,9 @@ def add(
     prefixes = prefixes_for(name, _prefix(query_prefix), _prefix(document_prefix))
     before = {table.space_id for table in memvec.describe_spaces()}
     floor = known_floor(name) if min_similarity is None else min_similarity
-    space = memvec.add_embedding_space(name, dim, prefixes.query, prefixes.document, floor)
+    space = _when_free(
+        lambda: memvec.add_embedding_space(name, dim, prefixes.query, prefixes.document, floor)
+    )
     added = space not in before
     if as_json:
         show_json(
@@ -130,7 +134,7 @@ def drop(
         for other in others
     }
     if execute:
-        _drop(memvec, found.space_id)
+        _when_free(lambda: memvec.drop_embedding_space(found.space_id))
     if as_json:
         show_json(
             {
@@ -185,18 +189,16 @@ def _the_one(tables: Sequence[SpaceTable], name: str, dim: int | None, space: in
     )
 
 
-def _drop(memvec: Memvec, space: int) -> None:
-    """The space goes when nobody is at it for a moment; those who recall are not kept waiting."""
+def _when_free(call: Callable[[], Result]) -> Result:
+    """The call, when nobody is at the tables for a moment; those who recall or write are not kept waiting."""
     ends = monotonic() + _PATIENCE
     while True:
         try:
-            memvec.drop_embedding_space(space)
+            return call()
         except DatabaseFailure as error:
-            if error.sqlstate != _LOCKED or monotonic() > ends:
+            if error.sqlstate not in _GAVE_WAY or monotonic() > ends:
                 raise
-            sleep(0.5)
-        else:
-            return
+        sleep(0.2)
 
 
 def _show_tables(tables: Sequence[SpaceTable], coverage: dict[tuple[int, str], Coverage]) -> None:

@@ -17,8 +17,8 @@ from hermes_pgsql.errors import HermesPgsqlError, redact_dsn
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.table import Table
     from rich.progress import Task
+    from rich.table import Table
     from rich.text import Text
 
 WIDTH_OF_FILES: Final = 120

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import age, plain, say, share, show, show_json, table, text_cell
+from hermes_pgsql.cli.output import age, note, plain, say, share, show, show_json, table, text_cell
 
 if TYPE_CHECKING:
+    from hermes_pgsql.client import Memvec
+    from hermes_pgsql.config import Settings
     from hermes_pgsql.results import Coverage, ThemeStats
 
 
@@ -22,7 +24,8 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
     """
     from hermes_pgsql.opening import open_memvec
 
-    memvec = open_memvec(settings_with(dsn=dsn))
+    settings = settings_with(dsn=dsn)
+    memvec = open_memvec(settings)
     version = memvec.schema_version()
     themes = memvec.stats()
     coverage = memvec.embedding_coverage()
@@ -37,6 +40,33 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
         _show_coverage(coverage)
     else:
         say("There is no embedding space yet: recall is by words.")
+    _note_another_model(settings, memvec, coverage)
+
+
+def _note_another_model(settings: Settings, memvec: Memvec, coverage: Sequence[Coverage]) -> None:
+    """Say that what is stored has vectors, but none of the model that this host asks with."""
+    from hermes_pgsql.opening import open_embedder
+
+    embedder = open_embedder(settings).embedder
+    if embedder is None or not coverage:
+        return
+    spaces = memvec.describe_spaces()
+    identity = (embedder.model, embedder.query_prefix, embedder.document_prefix)
+    if any(
+        (space.model, space.query_prefix, space.document_prefix) == identity
+        and embedder.dim in (None, space.dim)
+        for space in spaces
+    ):
+        return
+    rows = max(sum(row.embedded for row in coverage if row.space_id == space.space_id) for space in spaces)
+    models = ", ".join(sorted({space.model for space in spaces}))
+    width = "WIDTH" if embedder.dim is None else embedder.dim
+    note(
+        f"{rows:,} rows have vectors of another model ({models}); this host uses {embedder.model}, which has"
+        " no embedding space here, and finds by words only. An administrator changes that:\n"
+        f"  hermes-pgsql model add {embedder.model} --dim {width}\n"
+        f"  hermes-pgsql backfill --model {embedder.model}"
+    )
 
 
 def _show_themes(themes: Sequence[ThemeStats]) -> None:

@@ -10,6 +10,7 @@ LANGUAGE plpgsql
 VOLATILE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '500ms'  -- writers wait behind it
 AS $$
 DECLARE
     v_id integer;
@@ -31,6 +32,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.add_embedding_space IS
-'Adds the space of a model, its width and its task prefixes, and returns its id; the same again returns the same id. p_min_similarity: cosine below which two texts are unrelated for this model, the floor of prefetch. Widths above 4000 work without a vector index. Errors: MV001.';
+'Adds the space of a model, its width and its task prefixes, and returns its id; the same again returns the same id. p_min_similarity: cosine below which two texts are unrelated for this model, the floor of prefetch. Widths above 4000 work without a vector index. Waits half a second at most for those who write: SQLSTATE 55P03 says to try again. Errors: MV001.';
 REVOKE ALL ON FUNCTION memvec.add_embedding_space FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.add_embedding_space TO memvec_admin;

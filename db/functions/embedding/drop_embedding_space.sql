@@ -1,19 +1,20 @@
--- Everybody who touches the tables of a space reads embedding_spaces first. Locking that table keeps a writer from working with
--- a space that is gone a moment later; the lock is waited for only briefly, because all who recall would wait behind it.
+-- Dropping a table that refers to the rows locks the rows' tables too, against everybody. They are locked in the order in which
+-- recalls take them, and waited for only briefly: all who recall would wait behind, and where a writer came in another
+-- order this function gives way, before the server looks for a deadlock (deadlock_timeout) and may choose the writer.
+-- Everybody who touches the tables of a space reads embedding_spaces first, so that nobody works with one that is gone.
 CREATE OR REPLACE FUNCTION memvec.drop_embedding_space(p_space integer)
 RETURNS boolean
 LANGUAGE plpgsql
 VOLATILE
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '1s'
+SET lock_timeout = '500ms'
 AS $$
 DECLARE
     v_space memvec.embedding_spaces;
     v_vectors bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('memvec spaces', 0));
-    LOCK TABLE memvec.embedding_spaces IN ACCESS EXCLUSIVE MODE;
     SELECT * INTO v_space FROM memvec.embedding_spaces AS s WHERE s.id = p_space;
     IF NOT FOUND THEN
         RETURN false;
@@ -21,6 +22,7 @@ BEGIN
     EXECUTE format(
         'SELECT (SELECT count(*) FROM memvec.%I) + (SELECT count(*) FROM memvec.%I)', v_space.entry_table, v_space.turn_table
     ) INTO v_vectors;
+    LOCK TABLE memvec.memory_entries, memvec.conversations, memvec.embedding_spaces IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('DROP TABLE memvec.%I, memvec.%I', v_space.entry_table, v_space.turn_table);
     DELETE FROM memvec.embedding_spaces AS s WHERE s.id = p_space;
     INSERT INTO memvec.maintenance_log (operation, table_name, rows, parameters)
@@ -31,6 +33,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.drop_embedding_space IS
-'Drops a space with all its vectors and returns whether it existed. Texts stay and are found by words, or by another space. Waits a second at most for those who use it: SQLSTATE 55P03 says to try again.';
+'Drops a space with all its vectors and returns whether it existed. Texts stay and are found by words, or by another space. Waits half a second at most for whoever reads or writes: SQLSTATE 55P03 says to try again.';
 REVOKE ALL ON FUNCTION memvec.drop_embedding_space FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.drop_embedding_space TO memvec_admin;
