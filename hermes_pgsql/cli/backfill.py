@@ -78,6 +78,11 @@ def backfill(
     """Embed what has no vector yet. Any number at a time, on any number of hosts; killed, it goes on later.
 
     Exit codes: 0 every row that shall have a vector has one, 3 some are left, 2 the endpoint cannot be used.
+
+    \b
+    Examples:
+      hermes-pgsql backfill
+      hermes-pgsql backfill --model bge-m3 --embed-url http://gpu:8080 --jobs 8
     """
     from hermes_pgsql import backfill as run
     from hermes_pgsql.client import Memvec

@@ -35,6 +35,11 @@ def embedder(
 
     Agents use it with embed_url, as any other endpoint. Their vectors fit those that the model makes in an
     agent's own worker process, so a fleet may use both.
+
+    \b
+    Examples:
+      hermes-pgsql embedder
+      hermes-pgsql embedder --host 0.0.0.0 --api-key-env EMBEDDER_TOKEN
     """
     from hermes_pgsql.embedding.builtin import BuiltinEmbedder, missing_for_builtin
     from hermes_pgsql.embedding.endpoints import is_loopback

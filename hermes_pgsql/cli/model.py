@@ -55,7 +55,13 @@ def add(
     dsn: Dsn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add the space of a model, beside those that are there. The same again changes nothing."""
+    """Add the space of a model, beside those that are there. The same again changes nothing.
+
+    \b
+    Examples:
+      hermes-pgsql model add nomic-embed-text --dim 768
+      hermes-pgsql model add mine --dim 1024 --query-prefix 'Q> ' --document-prefix 'D> '
+    """
     from hermes_pgsql.embedding.known import known_floor
     from hermes_pgsql.embedding.prefixes import prefixes_for
 
@@ -89,7 +95,12 @@ def add(
 
 @commands.command("list")
 def list_models(dsn: Dsn = None, as_json: AsJson = False) -> None:
-    """Show the models: coverage of each table, age, size, floor and index."""
+    """Show the models: coverage of each table, age, size, floor and index.
+
+    \b
+    Examples:
+      hermes-pgsql model list
+    """
     from hermes_pgsql.opening import open_memvec
 
     memvec = open_memvec(settings_with(dsn=dsn))
@@ -122,7 +133,13 @@ def drop(
     dsn: Dsn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Drop the space of a model and all its vectors. Texts stay."""
+    """Drop the space of a model and all its vectors. Texts stay.
+
+    \b
+    Examples:
+      hermes-pgsql model drop nomic-embed-text
+      hermes-pgsql model drop nomic-embed-text --execute
+    """
     memvec = _open(admin_dsn, dsn)
     tables = memvec.describe_spaces()
     found = _the_one(tables, name, dim, space)
