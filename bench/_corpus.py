@@ -219,9 +219,7 @@ class Corpus:
 
     def _finish_ours(self, ours: Connection) -> None:
         for table in ("memory_entries", "conversations"):
-            ours.execute(
-                f"SELECT setval(pg_get_serial_sequence('memvec.{table}', 'id'), max(id)) FROM memvec.{table}"
-            )
+            ours.execute(NUMBER_ON.format(table=f"memvec.{table}"))
         _finish(ours, self._our_tables)
         ours.execute("SELECT memvec.housekeeping()")
         # As `hermes-pgsql index` does, but nobody else is here, so there is no need for CONCURRENTLY.
@@ -231,6 +229,10 @@ class Corpus:
             ours.execute(command.replace("CONCURRENTLY ", ""))
 
 
+#: What is written beside the corpus is numbered far above it, so that the corpus can still grow.
+NUMBER_ON = (
+    "SELECT setval(pg_get_serial_sequence('{table}', 'id'), greatest(1000000000, max(id))) FROM {table}"
+)
 _ENTRIES = """
     INSERT INTO memvec.memory_entries
            (id, agent_identity, target, content, content_hash, search, search_version)
@@ -271,7 +273,7 @@ def _load_peer(theirs: Connection, rows: list[tuple[int, str, str, Vectors]]) ->
                 if row % TURN_EVERY == 0:
                     copy.write_row((row, session_of(row), theme, "user", text, Vector(vector)))
         for table in ("memory_entries", "conversations"):
-            cursor.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}")
+            cursor.execute(NUMBER_ON.format(table=table))
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from hermes_pgsql.embedded import EmbeddedServer
 TINY = {
     "apply_ops": ["--rounds", "1", "--batch", "2"],
     "filtered": ["--rows", "300", "600", "--questions", "2", "--rounds", "1"],
-    "growth": ["--rows", "700", "1100", "--calls", "2"],
+    "growth": ["--rows", "700", "760", "--calls", "12"],
     "hooks": ["--calls", "3"],
     "latency": ["--rows", "1500", "--calls", "2"],
     "maintenance": ["--rows", "60", "--beside", "60", "--dim", "8", "--turns", "400", "--old", "90"],
