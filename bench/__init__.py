@@ -1,1 +1,1 @@
-"""One program for each question about speed; `python -m bench` lists and runs them."""
+"""One program for each question about quality and speed; `python -m bench` runs them."""
