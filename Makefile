@@ -37,6 +37,7 @@ pytest: $(VENV)/.test ## the Python tests (ARGS='-k name')
 test-host: $(VENV)/.test build/host/.ready ## the tests in the real hermes-agent, with a scripted model (ARGS='-k name')
 	@rm -rf build/wheel build/results/host.xml; mkdir -p build/results
 	@$(PY) -m pip --disable-pip-version-check --no-input wheel -qq --no-deps -w build/wheel . </dev/null
+	@for wheel in build/wheel/*.whl; do $(HOST_PIP_INSTALL) "$$wheel[embedded,local]" </dev/null; done
 	@$(HOST_PIP_INSTALL) --no-deps --force-reinstall build/wheel/*.whl </dev/null
 	@HERMES_PGSQL_TEST_HOST=build/host $(PY) -m pytest tests/host --junitxml=build/results/host.xml $(ARGS) </dev/null
 
@@ -95,7 +96,7 @@ build/pgtap/.ready: tools/fetch_pgtap.sh
 # The host brings some hundred packages of its own, none of which is ours to depend on.
 build/host/.ready: pyproject.toml tools/make_venv.sh
 	@sh tools/make_venv.sh build/host $(PYTHON)
-	@$(HOST_PIP_INSTALL) 'hermes-agent==0.19.0' 'aiohttp==3.14.1' pexpect . </dev/null
+	@$(HOST_PIP_INSTALL) 'hermes-agent==0.19.0' 'aiohttp==3.14.1' pexpect '.[embedded,local]' </dev/null
 	@touch $@
 
 # pgspot needs an older parser than the other linters: an environment of its own.
