@@ -24,8 +24,9 @@ test: $(VENV)/.test ## every test (PGSQL_TEST_ADMIN_DSN: use that server instead
 	@echo 'The tests take some six minutes.'
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target pytest test-host tap test-pg16
 
+# All of them run in a database restored from a dump; test-pg16 runs them in a new one.
 tap: $(VENV)/.test build/pgtap/.ready ## the SQL tests, on PostgreSQL 18 (FILES=db/tests/write/add_memory.sql)
-	@$(PY) tools/tap.py --results build/results/tap.json $(FILES) </dev/null
+	@$(PY) tools/tap.py $(if $(FILES),,--restored) --results build/results/tap.json $(FILES) </dev/null
 
 test-pg16: $(VENV)/.test build/pgtap/.ready ## the SQL tests on PostgreSQL 16, the oldest supported
 	@$(PY) tools/tap.py --pg16 --results build/results/tap-pg16.json $(FILES) </dev/null

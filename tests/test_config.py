@@ -360,3 +360,94 @@ def test_a_broken_file_never_means_the_embedded_server(tmp_path: Path, text: str
         wants_embedded(settings)
     named = load_command_line_settings(tmp_path, {"HERMES_PGSQL_DSN": "postgresql://db.example.com/fleet"})
     assert not wants_embedded(named)
+
+
+#: Every key of hermes-memory-pgvector 1.0 as its users write it, and what it means here.
+OLDER_BLOCK = """
+plugins:
+  pgvector:
+    dsn: dbname=hermes_memory user=hermes host=/var/run/postgresql connect_timeout=5
+    embed_url: http://localhost:11434
+    embed_model: nomic-embed-text
+    embed_dim: "768"
+    embed_api_key_env: EMBED_KEY
+    embed_protocol: OpenAI
+    prefetch_limit: 7
+    min_similarity: 0.30
+    embed_on_write: "yes"
+    scope_default: current
+    hybrid_search: "false"
+    write_queue_maxsize: 256
+    bulk_sync_on_init: on
+    sync_turns: "0"
+    turn_min_chars: 40
+    allowed_themes: sales, marketing
+    identity_aliases: agent-hermes=hermes,mkt=marketing
+    bench_mode: reject
+    conversation_embed_policy: substantive_only
+    ttl_days: 90
+    embed_timeout: 5.0
+    embed_write_timeout: 30
+    embed_write_retries: 2
+    embed_write_backoff: 0.1
+    prefetch_budget: 5.0
+    write_contexts: Primary, cron
+    shutdown_drain_timeout: 10
+"""
+
+
+def test_the_block_of_the_older_plugin_works_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(OLDER_BLOCK, encoding="utf-8")
+    settings = load_settings(tmp_path, {})
+    assert settings.warnings == ()
+    meant = {
+        "dsn": "dbname=hermes_memory user=hermes host=/var/run/postgresql connect_timeout=5",
+        "embed_url": "http://localhost:11434",
+        "embed_model": "nomic-embed-text",
+        "embed_dim": 768,
+        "embed_api_key_env": "EMBED_KEY",
+        "embed_protocol": "openai",
+        "prefetch_limit": 7,
+        "min_similarity": 0.3,
+        "embed_on_write": True,
+        "scope_default": "current",
+        "hybrid_search": False,
+        "write_queue_maxsize": 256,
+        "bulk_sync_on_init": True,
+        "sync_turns": False,
+        "turn_min_chars": 40,
+        "allowed_themes": ("sales", "marketing"),
+        "identity_aliases": {"agent-hermes": "hermes", "mkt": "marketing"},
+        "bench_mode": "reject",
+        "conversation_embed_policy": "substantive_only",
+        "ttl_days": 90,
+        "embed_timeout": 5.0,
+        "embed_write_timeout": 30.0,
+        "embed_write_retries": 2,
+        "embed_write_backoff": 0.1,
+        "prefetch_budget": 5.0,
+        "write_contexts": ("primary", "cron"),
+        "shutdown_drain_timeout": 10.0,
+    }
+    assert {key: getattr(settings, key) for key in meant} == meant
+
+
+def test_odd_values_of_the_older_plugin_are_mended_and_named(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(
+        'plugins: {pgvector: {write_queue_maxsize: abc, prefetch_budget: "99", prefetch_limit: "-3",'
+        ' min_similarity: "2", turn_min_chars: "", embed_url: " ", sync_turns: "False"}}',
+        encoding="utf-8",
+    )
+    settings = load_settings(tmp_path, {})
+    assert (settings.prefetch_budget, settings.prefetch_limit, settings.min_similarity) == (7, 1, 1)
+    assert (settings.write_queue_maxsize, settings.turn_min_chars, settings.embed_url) == (256, 40, None)
+    assert settings.sync_turns is False
+    named = " ".join(settings.warnings)
+    for key in (
+        "write_queue_maxsize",
+        "prefetch_budget",
+        "prefetch_limit",
+        "min_similarity",
+        "turn_min_chars",
+    ):
+        assert named.count(f"pgvector.{key}:") == 1
