@@ -11,7 +11,9 @@ from hermes_pgsql.cli.options import AdminDsn, AsJson, Batch, Dsn, Execute
 
 
 def cleanup(
-    themes: Annotated[list[str], typer.Argument(metavar="THEME…", show_default=False, help="What stats shows.")],
+    themes: Annotated[
+        list[str], typer.Argument(metavar="THEME…", show_default=False, help="What stats shows.")
+    ],
     execute: Execute = False,
     batch: Batch = 5000,
     admin_dsn: AdminDsn = None,
