@@ -18,6 +18,7 @@ AS $$
 DECLARE
     v_previous text := memvec.blankless(p_previous_content);
     v_old text := memvec.blankless(p_old_text);
+    v_composed text := memvec.composed(v_old);
     v_ids bigint[];
 BEGIN
     IF v_previous IS NULL AND v_old IS NULL THEN
@@ -39,7 +40,7 @@ BEGIN
 
     -- The whole entry in another Unicode form decides before parts of others.
     SELECT coalesce(
-               array_agg(m.id ORDER BY m.id) FILTER (WHERE normalize(v_old, NFC) = normalize(m.content, NFC)),
+               array_agg(m.id ORDER BY m.id) FILTER (WHERE v_composed = memvec.composed(m.content)),
                array_agg(m.id ORDER BY m.id)
            )
       INTO v_ids
@@ -47,7 +48,7 @@ BEGIN
      WHERE m.agent_identity = p_agent_identity
        AND (p_person_key IS NULL AND m.person_key IS NULL OR m.person_key = p_person_key)
        AND m.target = p_target
-       AND position(normalize(v_old, NFC) IN normalize(m.content, NFC)) > 0;
+       AND position(v_composed IN memvec.composed(m.content)) > 0;
     RETURN coalesce(v_ids, '{}');
 END;
 $$;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(17);
+SELECT plan(18);
 SELECT memvec_tests.alone();
 
 SELECT is(pg_get_function_arguments('memvec.housekeeping'::regproc), '', 'takes nothing');
@@ -44,6 +44,8 @@ FROM (VALUES (-1, now() - interval '1 s', 3), (-2, now() + interval '1 s', 3), (
 UNION ALL
 SELECT :space, 'entry', m.id, m.content_hash, now() - interval '1 s', 3 FROM memvec.memory_entries AS m WHERE m.content = 'seldom 1';
 INSERT INTO memvec.theme_counts (kind, agent_identity, target, rows) VALUES ('entry', 'housekeeping-gone', 'memory', 7);
+INSERT INTO memvec.memory_agents (agent_identity, kind) VALUES ('housekeeping-old', 'theme'), ('housekeeping', 'theme') ON CONFLICT DO NOTHING;
+INSERT INTO memvec.identity_aliases VALUES ('housekeeping-old', 'housekeeping');
 UPDATE memvec.settings SET value = '20' WHERE name = 'text_all_terms_rows';
 
 SELECT memvec_tests.act_as('hermes');
@@ -82,6 +84,10 @@ SELECT results_eq(
     $$ SELECT lexeme, rows FROM memvec.term_statistics WHERE kind = 'entry' ORDER BY lexeme $$,
     $$ VALUES ('common', 30::bigint), ('word', 30) $$,
     'common words of ordinary themes are counted: none of a chat or benchmark, none that fewer than 10 rows hold'
+);
+SELECT results_eq(
+    $$ SELECT agent_identity FROM memvec.memory_agents WHERE agent_identity LIKE 'housekeeping%' $$, $$ VALUES ('housekeeping') $$,
+    'a name that is an alias now is no theme'
 );
 UPDATE memvec.settings SET value = '5000' WHERE name = 'text_all_terms_rows';
 SELECT memvec_tests.act_as('hermes');
