@@ -60,8 +60,9 @@ BEGIN
          ) WITH (toast_tuple_target = 4080, autovacuum_vacuum_insert_scale_factor = 0.02)',
         v_turn, p_dim
     );
-    EXECUTE format('ALTER TABLE memvec.%I ALTER embedding SET STORAGE %s', v_entry, v_storage);
-    EXECUTE format('ALTER TABLE memvec.%I ALTER embedding SET STORAGE %s', v_turn, v_storage);
+    -- No plan depends on what the vectors are, so the planner keeps no samples of them.
+    EXECUTE format('ALTER TABLE memvec.%I ALTER embedding SET STORAGE %s, ALTER embedding SET STATISTICS 0', v_entry, v_storage);
+    EXECUTE format('ALTER TABLE memvec.%I ALTER embedding SET STORAGE %s, ALTER embedding SET STATISTICS 0', v_turn, v_storage);
     EXECUTE format('CREATE INDEX ON memvec.%I (agent_identity, person_key) %s', v_entry,
                    CASE WHEN p_dim <= c_entry_covered THEN 'INCLUDE (id, target, embedding)' END);
     EXECUTE format('CREATE INDEX ON memvec.%I (agent_identity, person_key, session_id) %s', v_turn,
