@@ -36,7 +36,7 @@ class Operation:
 
 @dataclass
 class Race:
-    """Milliseconds of each call, and those without waiting for a processor."""
+    """Milliseconds of each call, and those with one always free."""
 
     ours: list[float] = field(default_factory=list)
     ours_working: list[float] = field(default_factory=list)

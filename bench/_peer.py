@@ -31,7 +31,7 @@ _DRIVER = Path(__file__).with_name("_peer_driver.py")
 
 @dataclass(frozen=True)
 class Answer:
-    """One call: milliseconds, those without waiting for a processor, and the rows' ids, best first."""
+    """One call: milliseconds, those with a free processor, and the rows' ids, best first."""
 
     milliseconds: float
     working: float

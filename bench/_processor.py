@@ -1,7 +1,8 @@
-"""How long somebody was ready and had no processor: what a busy machine adds to a time.
+"""Times on a busy machine: what an action took, and what it would have taken with a processor always free.
 
-Linux keeps it for each thread; elsewhere it is 0. Uses nothing but the standard library, because
-`_peer_driver.py` measures with it too.
+Linux counts for each process how long it ran and how long it was ready without a processor. The second is taken
+off; as the two sides of a call may wait at once, no more than leaves the time that they really ran. Elsewhere
+nothing is taken off. Uses nothing but the standard library, because `_peer_driver.py` measures with it too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-__all__ = ["BACKENDS", "timed", "waited"]
+__all__ = ["BACKENDS", "timed"]
 
 #: The processes that serve a database's clients, the asking one excepted. A parameter: the login role.
 BACKENDS = """
@@ -20,23 +21,32 @@ BACKENDS = """
 
 
 def timed(action: Callable[[], object], backends: Sequence[int] = ()) -> tuple[float, float]:
-    """Milliseconds that an action took, and those without the waits of this thread and of the server."""
-    waited_before = waited(backends)
+    """Milliseconds that an action of this thread took, and those with a processor always free.
+
+    `backends` are the server's processes that work for this thread.
+    """
+    ran_before, waited_before = _counted(backends)
     began = time.perf_counter()
     action()
     took = time.perf_counter() - began
-    return 1000 * took, 1000 * max(0.0, took - (waited(backends) - waited_before))
+    ran, waited = _counted(backends)
+    free = min(took, max(ran - ran_before, took - (waited - waited_before)))
+    return 1000 * took, 1000 * free
 
 
-def waited(processes: Sequence[int] = ()) -> float:
-    """Seconds that this thread and these processes have been ready without a processor, ever."""
-    return sum(
-        map(_wait, [f"self/task/{threading.get_native_id()}", *(f"{process}" for process in processes)])
+def _counted(backends: Sequence[int]) -> tuple[float, float]:
+    """Seconds that this thread and the backends have run, and that they have been ready without a processor."""
+    counted = [_of(str(backend)) for backend in backends]
+    waited = _of(f"self/task/{threading.get_native_id()}")[1]
+    return (
+        time.thread_time() + sum(one[0] for one in counted),
+        waited + sum(one[1] for one in counted),
     )
 
 
-def _wait(task: str) -> float:
+def _of(task: str) -> tuple[float, float]:
     try:
-        return int(Path(f"/proc/{task}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    except (OSError, IndexError):
-        return 0.0
+        ran, waited = Path(f"/proc/{task}/schedstat").read_text(encoding="ascii").split()[:2]
+    except (OSError, ValueError):
+        return 0.0, 0.0
+    return int(ran) / 1e9, int(waited) / 1e9

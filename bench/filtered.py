@@ -75,7 +75,7 @@ class Nearest:
 def _measure(report: Report, corpus: Corpus, nearest: Nearest, rounds: int) -> None:
     table = report.table(
         f"{corpus.rows:,} rows, {len(nearest.questions)} questions, 10 rows asked for"
-        " (milliseconds without waiting for a processor)",
+        " (milliseconds with a processor always free)",
         ["theme", "recall@10", "rows", "fewest", "p50", "p95",
          "peer recall@10", "peer rows", "peer fewest", "peer p50", "peer p95"],
     )  # fmt: skip

@@ -73,7 +73,7 @@ def _show(
     shown = [f"{rows:,} rows" for rows in sizes]
     columns = ["operation", "theme", *shown, "growth", *(f"peer {size}" for size in shown), "peer growth"]
     table = report.table(
-        "p50 in milliseconds, without waiting for a processor; growth is the last by the first", columns
+        "p50 in milliseconds with a processor always free; growth is the last by the first", columns
     )
     for (name, theme), of_size in figures.items():
         ours = {rows: pair[0] for rows, pair in of_size.items()}

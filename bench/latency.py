@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         corpus.grow(options.rows)
         _limits(report, corpus, options.calls)
         table = report.table(
-            "Milliseconds; p50 and p95 without waiting for a processor, `p50 here` with it",
+            "Milliseconds; p50 and p95 with a processor always free; `p50 here`: as it was",
             [
                 "operation",
                 "theme",
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def _limits(report: Report, corpus: Corpus, calls: int) -> None:
-    table = report.table("The limit (milliseconds, without waiting for a processor)", ["", "p50", "p95"])
+    table = report.table("The limit (milliseconds with a processor always free)", ["", "p50", "p95"])
     vectors = corpus.vectors(2**31, calls)
     nearest = (
         f"SELECT id FROM memvec.entry_embeddings_{corpus.space}"
