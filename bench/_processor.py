@@ -1,7 +1,7 @@
 """Times on a busy machine: what an action took, and what it would have taken with a processor always free.
 
-Linux counts for each process how long it ran and how long it was ready without a processor. The second is taken
-off; as the two sides of a call may wait at once, no more than leaves the time that they really ran. Elsewhere
+Linux counts for each process how long it ran and how long it was ready without a processor. The latter is
+taken off; as the two sides of a call may wait at once, never below the time that they really ran. Elsewhere
 nothing is taken off. Uses nothing but the standard library, because `_peer_driver.py` measures with it too.
 """
 
@@ -35,7 +35,7 @@ def timed(action: Callable[[], object], backends: Sequence[int] = ()) -> tuple[f
 
 
 def _counted(backends: Sequence[int]) -> tuple[float, float]:
-    """Seconds that this thread and the backends have run, and that they have been ready without a processor."""
+    """Seconds that this thread and the backends have run, and have been ready without a processor."""
     counted = [_of(str(backend)) for backend in backends]
     waited = _of(f"self/task/{threading.get_native_id()}")[1]
     return (
