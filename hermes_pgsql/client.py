@@ -38,6 +38,7 @@ from hermes_pgsql.results import (
     Chore,
     Coverage,
     Edge,
+    Explained,
     Hello,
     Identity,
     Imported,
@@ -688,11 +689,74 @@ class Memvec:
             },
         )
 
+    def explain_recall(
+        self,
+        identity: str | None,
+        row_id: int,
+        query: str | None,
+        *,
+        embedding: VectorLike | None = None,
+        space: int | None = None,
+        kind: str = "entry",
+        scope: str = "own",
+        target: str | None = None,
+        limit: int = 10,
+        session_id: str | None = None,
+        exclude_session: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_similarity: float | None = None,
+        half_life: timedelta | None = None,
+    ) -> list[Explained]:
+        """Why a question finds an entry or turn, or does not: one step each for the filters and the legs.
+
+        Empty for an id that does not exist or that the caller may not see.
+        """
+        return self._repeatable(
+            Explained,
+            """
+            SELECT * FROM memvec.explain_recall(
+                p_identity => %(identity)s::text, p_id => %(row_id)s::bigint, p_query => %(query)s::text,
+                p_embedding => %(embedding)s, p_space => %(space)s::integer, p_kind => %(kind)s::text,
+                p_scope => %(scope)s::text, p_target => %(target)s::text, p_limit => %(limit)s::integer,
+                p_session_id => %(session_id)s::text, p_exclude_session => %(exclude_session)s::text,
+                p_since => %(since)s::timestamptz, p_until => %(until)s::timestamptz,
+                p_min_similarity => %(min_similarity)s::real, p_half_life => %(half_life)s::interval,
+                p_governance => %(governance)s::jsonb)
+            """,
+            {
+                "identity": optional_text(identity),
+                "row_id": row_id,
+                "query": optional_text(query),
+                "kind": clean_text(kind),
+                "scope": clean_text(scope),
+                "target": optional_text(target),
+                "limit": int4(limit),
+                "session_id": optional_text(session_id),
+                "exclude_session": optional_text(exclude_session),
+                "since": moment(since),
+                "until": moment(until),
+                "min_similarity": min_similarity,
+                "half_life": half_life,
+                "governance": jsonb(self._governance),
+                **_vector(embedding, space),
+            },
+        )
+
     # Upkeep and administration ------------------------------------------------------------
 
     def housekeeping(self) -> list[Chore]:
         """Do the upkeep that is due, unless somebody else is at it. Bounded, and safe to call at any time."""
         return self._repeatable(Chore, "SELECT * FROM memvec.housekeeping()", {})
+
+    def reindex_search(self, limit: int = 1000) -> int:
+        """Renew up to ``limit`` search vectors of an older version; how many are left. Administrators only."""
+        return cast(
+            "int",
+            self._scalar(
+                "SELECT memvec.reindex_search(p_limit => %(limit)s::integer)", {"limit": int4(limit)}
+            ),
+        )
 
     def stats(self) -> list[ThemeStats]:
         """What each theme holds that the login role may see."""

@@ -220,6 +220,20 @@ class RecalledEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Explained:
+    """One step of a recall as it went for one row: ``outcome`` is passed or removed for a filter; found, missed,
+    removed, no vector, copy found or not asked for a leg. ``candidates`` is how many rows the step had."""
+
+    step: str
+    outcome: str
+    rank: int | None
+    score: float | None
+    candidates: int | None
+    terms: list[str] | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RecalledTurn:
     """A turn that was found. ``score`` is the cosine similarity, None when no vector was compared."""
 

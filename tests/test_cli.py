@@ -263,6 +263,23 @@ def test_add_and_search_by_meaning(run: Commands, endpoint: None, database: Data
     assert len(run("search", *dsn, "--as", theme, "anvil tea", "--limit", "1", "--json").json["rows"]) == 1
 
 
+def test_search_explains_why_a_row_is_found_or_not(
+    run: Commands, endpoint: None, database: Database, theme: str
+) -> None:
+    search = ["search", "--dsn", database.runtime_dsn, "--as", theme]
+    row = run("add", "--dsn", database.runtime_dsn, "--as", theme, "The anvil is heavy", "--json").json["id"]
+    told = run(*search, "--explain", str(row), "heavy zebra", "--json")
+    steps = {step["step"]: step for step in told.json["steps"]}
+    assert (told.code, steps["vector"]["outcome"], steps["fused"]["rank"]) == (0, "found", 1)
+    assert (steps["words"]["terms"], steps["words"]["detail"]) == (["heavi"], "without zebra")
+    shown = run(*search, "--target", "user", "--explain", str(row), "heavy")
+    assert shown.code == 0
+    assert next(line for line in shown.out.splitlines() if "target" in line).split()[1] == "removed"
+    for nobodys in (run(*search, "--explain", str(2**62), "heavy"), run(*search, "--explain", "-1", "heavy")):
+        assert (nobodys.code, nobodys.out) == (1, "There is no such row that this theme may see.\n")
+    assert run(*search, "--explain", str(2**62), "heavy", "--json").json["steps"] == []
+
+
 def test_without_an_endpoint_the_row_is_stored_and_found_by_words(
     run: Commands, database: Database, theme: str
 ) -> None:

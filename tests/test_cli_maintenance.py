@@ -87,6 +87,29 @@ def theme() -> str:
     return f"t-{uuid4().hex[:10]}"
 
 
+def test_reindex_after_a_change_of_language(
+    run: Commands, memvec: Memvec, database: Database, theme: str
+) -> None:
+    for number in range(5):
+        memvec.add_memory(theme, "memory", f"running shoes {number}")
+        memvec.append_turn(theme, "s", "user", f"running late {number}")
+    with database.admin() as admin:
+        admin.execute("SELECT memvec.set_setting('search_language', 'simple')")
+    assert len(memvec.recall_memory(theme, "running")) == 5, "rows of the language before are found"
+    done = run("reindex", "--batch", "3", "--json")
+    told = json.loads(done.out)
+    assert (done.code, told["remaining"]) == (0, 0)
+    assert told["renewed"] >= 10
+    assert len(memvec.recall_memory(theme, "running")) == 5
+    assert memvec.recall_memory(theme, "run") == [], "and now in the words of the new one"
+    with database.admin() as admin:
+        admin.execute("SELECT memvec.set_setting('search_language', 'english')")
+    shown = run("reindex")
+    assert (shown.code, "rows renewed" in shown.out) == (0, True)
+    assert run("reindex").out == "Nothing to do.\n"
+    assert len(memvec.recall_conversation(theme, "runs")) == 5
+
+
 def test_prune_in_batches(run: Commands, memvec: Memvec, theme: str) -> None:
     for number in range(7):
         memvec.append_turn(theme, "s", "user", f"old {number}", ts=datetime(2001, 1, 1, tzinfo=UTC))

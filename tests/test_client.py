@@ -161,6 +161,22 @@ def test_entries_are_added_replaced_removed_and_found(memvec: Memvec, space: int
     assert memvec.recall_memory(theme, "build host") == []
 
 
+def test_a_recall_is_explained(memvec: Memvec, space: int, theme: str) -> None:
+    row = memvec.add_memory(theme, "memory", "The anvil is heavy", embedding=[1, 0, 0], space=space)
+    steps = {
+        step.step: step
+        for step in memvec.explain_recall(theme, row.id, "heavy hammer", embedding=[1, 0, 0], space=space)
+    }
+    assert list(steps) == ["theme", "person", "target", "time", "vector", "floor", "words", "fused"]
+    assert (steps["vector"].outcome, steps["vector"].rank, steps["vector"].candidates) == ("found", 1, 1)
+    assert steps["vector"].score == pytest.approx(1.0, abs=0.01)
+    assert (steps["words"].terms, steps["words"].detail) == (["heavi"], "without hammer")
+    turn = memvec.append_turn(theme, "s1", "user", "The anvil was moved")
+    kinds = memvec.explain_recall(theme, turn.id, "anvil", kind="turn", exclude_session="s1")
+    assert next(step.step for step in kinds if step.outcome == "removed") == "session"
+    assert memvec.explain_recall(f"{theme}-none", 2**62, "anvil") == []
+
+
 def test_turns_are_appended_and_found(memvec: Memvec, space: int, theme: str) -> None:
     moment = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
     turn = memvec.append_turn(

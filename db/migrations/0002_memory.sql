@@ -25,6 +25,7 @@ CREATE INDEX memory_entries_search ON memvec.memory_entries
     WITH (gin_pending_list_limit = 256);
 -- A text is one result for all the themes that hold it; the index finds them.
 CREATE INDEX memory_entries_content ON memvec.memory_entries USING hash (content_hash);
+CREATE INDEX memory_entries_search_version ON memvec.memory_entries USING brin (search_version) WITH (pages_per_range = 32, autosummarize = on);
 CREATE INDEX memory_entries_person ON memvec.memory_entries (person_key) WHERE person_key IS NOT NULL;
 
 CREATE TABLE memvec.entry_sources (
@@ -59,6 +60,7 @@ CREATE INDEX conversations_search ON memvec.conversations
     WITH (gin_pending_list_limit = 256);
 CREATE INDEX conversations_content ON memvec.conversations USING hash (content_hash);
 CREATE INDEX conversations_ts ON memvec.conversations USING brin (ts) WITH (pages_per_range = 32, autosummarize = on);
+CREATE INDEX conversations_search_version ON memvec.conversations USING brin (search_version) WITH (pages_per_range = 32, autosummarize = on);
 CREATE INDEX conversations_person ON memvec.conversations (person_key) WHERE person_key IS NOT NULL;
 
 CREATE TABLE memvec.memory_history (

@@ -23,6 +23,7 @@ from hermes_pgsql.cli import (
     model,
     outbox,
     prune,
+    reindex,
     remap,
     scan_pii,
     search,
@@ -64,6 +65,7 @@ app.command()(add.add)
 app.command()(search.search)
 app.command()(stats.stats)
 app.command()(index.index)
+app.command()(reindex.reindex)
 app.command()(history.history)
 app.command()(history.restore)
 app.command(name="scan-pii")(scan_pii.scan_pii)

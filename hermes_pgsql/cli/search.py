@@ -13,7 +13,7 @@ from hermes_pgsql.cli.options import AsJson, Dsn, Since, Theme, Until, settings_
 from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, table, text_cell
 
 if TYPE_CHECKING:
-    from hermes_pgsql.results import RecalledEntry, RecalledTurn
+    from hermes_pgsql.results import Explained, RecalledEntry, RecalledTurn
 
 
 def search(
@@ -27,6 +27,10 @@ def search(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 10,
     since: Since = None,
     until: Until = None,
+    explain: Annotated[
+        int | None,
+        typer.Option(metavar="ID", show_default=False, help="Tell why this row is found, or is not."),
+    ] = None,
     dsn: Dsn = None,
     as_json: AsJson = False,
 ) -> None:
@@ -37,6 +41,7 @@ def search(
       hermes-pgsql search --as ops "who gets the disk alarms?"
       hermes-pgsql search --as ops --scope all --since 30d certificate
       hermes-pgsql search --as ops --turns "what did we decide?"
+      hermes-pgsql search --as ops --explain 42 "who gets the disk alarms?"
     """
     from hermes_pgsql.cli.vectors import vector_of_question
     from hermes_pgsql.opening import open_memvec
@@ -48,6 +53,29 @@ def search(
     memvec = open_memvec(settings)
     vector = vector_of_question(question, theme, memvec, settings)
     words = question if settings.hybrid_search or vector.embedding is None else None
+    if explain is not None:
+        steps = memvec.explain_recall(
+            theme,
+            explain,
+            words,
+            embedding=vector.embedding,
+            space=vector.space,
+            kind="turn" if turns else "entry",
+            scope=scope,
+            target=None if target is None else str(target),
+            limit=limit,
+            since=since,
+            until=until,
+        )
+        if as_json:
+            show_json({"query": question, "id": explain, "why": vector.why_not, "steps": steps})
+        else:
+            _show_steps(steps)
+            if vector.why_not:
+                note(f"words only: {vector.why_not}")
+        if not steps:
+            raise typer.Exit(1)
+        return
     rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]
     if turns:
         rows = memvec.recall_conversation(
@@ -99,6 +127,26 @@ def _show_table(rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]) -> None:
             "words" if row.score is None else f"{row.score:.2f}",
             age(_moment(row)),
             text_cell(row.content),
+        )
+    show(shown)
+
+
+def _show_steps(steps: Sequence[Explained]) -> None:
+    from rich.text import Text
+
+    if not steps:
+        say("There is no such row that this theme may see.")
+        return
+    shown = table("step", "outcome", "rank", "of", "score", "words", "why", numbers=("rank", "of", "score"))
+    for step in steps:
+        shown.add_row(
+            step.step,
+            step.outcome,
+            "" if step.rank is None else str(step.rank),
+            "" if step.candidates is None else str(step.candidates),
+            "" if step.score is None else f"{step.score:.3f}",
+            Text(plain(", ".join(step.terms or []))),
+            Text(plain(step.detail or "")),
         )
     show(shown)
 

@@ -55,6 +55,12 @@ BEGIN
     UPDATE memvec.settings AS s SET value = v_value WHERE s.name = p_name;
     IF p_name = 'search_language' AND v_value <> v_setting.value THEN
         UPDATE memvec.settings AS s SET value = (s.value::integer + 1)::text WHERE s.name = 'search_version';
+        -- Rows of the language before must be found until memvec.reindex_search has renewed them.
+        UPDATE memvec.settings AS s
+           SET value = array_to_string(
+                   array_append(array_remove(string_to_array(s.value, ','), v_setting.value), v_setting.value), ','
+               )
+         WHERE s.name = 'search_languages_before';
     END IF;
     INSERT INTO memvec.maintenance_log (operation, table_name, rows, parameters)
     VALUES ('set_setting', 'settings', 1, jsonb_build_object('name', p_name, 'value', v_value, 'before', v_setting.value));

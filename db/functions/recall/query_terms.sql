@@ -1,3 +1,4 @@
+-- While rows of a former language are left (reindex_search), the question is put in that language too.
 CREATE OR REPLACE FUNCTION memvec.query_terms(p_query text)
 RETURNS text []
 LANGUAGE plpgsql
@@ -7,15 +8,28 @@ SET search_path = pg_catalog, pg_temp
 SET standard_conforming_strings = on
 AS $$
 DECLARE
+    v_before text := memvec.setting('search_languages_before');
     v_terms text[];
 BEGIN
-    SELECT array_agg(t.lexeme ORDER BY t.first, t.lexeme)
-      INTO v_terms
-      FROM (SELECT s.lexeme, coalesce(s.positions[1]::integer, 0) AS first
-              FROM unnest(memvec.search_vector(left(p_query, 8000))) AS s
-             WHERE length(s.lexeme) <= 255
-             ORDER BY 2, 1
-             LIMIT 128) AS t;
+    IF v_before = '' THEN
+        SELECT array_agg(t.lexeme ORDER BY t.first, t.lexeme)
+          INTO v_terms
+          FROM (SELECT s.lexeme, coalesce(s.positions[1]::integer, 0) AS first
+                  FROM unnest(memvec.search_vector(left(p_query, 8000))) AS s
+                 WHERE length(s.lexeme) <= 255
+                 ORDER BY 2, 1
+                 LIMIT 128) AS t;
+    ELSE
+        SELECT array_agg(t.lexeme ORDER BY t.first, t.lexeme)
+          INTO v_terms
+          FROM (SELECT s.lexeme, min(coalesce(s.positions[1]::integer, 0)) AS first
+                  FROM unnest(string_to_array(v_before, ',')::regconfig[] || NULL::regconfig) AS l (language),
+                       unnest(memvec.search_vector(left(p_query, 8000), l.language)) AS s
+                 WHERE length(s.lexeme) <= 255
+                 GROUP BY s.lexeme
+                 ORDER BY 2, 1
+                 LIMIT 128) AS t;
+    END IF;
     IF octet_length(p_query) = char_length(p_query) THEN
         RETURN coalesce(v_terms[:64], '{}');
     END IF;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(25);
+SELECT plan(29);
 SELECT memvec_tests.alone();
 
 SELECT is(memvec_tests.callers('memvec.fused_rows'), '{}', 'internal');
@@ -124,6 +124,35 @@ SELECT is(
     1::bigint, 'the same question gives the same list'
 );
 
+-- Equal vectors: the younger first, whatever its id, and each as near as the other.
+
+SELECT memvec_tests.act_as('hermes');
+DO $$
+BEGIN
+    FOR i IN 1..3 LOOP
+        PERFORM memvec.add_memory('fused_rows-equal', 'memory', i || ' of the same direction', p_embedding => memvec_tests.vec(5),
+                                  p_space => current_setting('fused_rows.space')::int);
+        PERFORM memvec.append_turn('fused_rows-equal', 's', 'user', i || ' said in the same direction',
+                                   p_ts => now() - i * interval '1 day', p_embedding => memvec_tests.vec(5),
+                                   p_space => current_setting('fused_rows.space')::int);
+    END LOOP;
+END
+$$;
+RESET SESSION AUTHORIZATION;
+UPDATE memvec.memory_entries SET updated_at = now() + interval '1 day' WHERE agent_identity = 'fused_rows-equal' AND content LIKE '2%';
+SELECT results_eq(
+    $$ SELECT name, vector_rank FROM pg_temp.fused('fused_rows-equal', NULL, memvec_tests.vec(5)) $$,
+    $$ VALUES ('2', 1), ('3', 1), ('1', 1) $$, 'of entries at the same distance the younger, then the newer id'
+);
+SELECT results_eq(
+    $$ SELECT name FROM pg_temp.fused('fused_rows-equal', NULL, memvec_tests.vec(5), p_kind => 'turn') $$,
+    $$ VALUES ('1'), ('2'), ('3') $$, 'of turns too'
+);
+SELECT results_eq(
+    $$ SELECT name FROM pg_temp.fused('fused_rows-equal', 'same direction', NULL) $$,
+    $$ VALUES ('2'), ('3'), ('1') $$, 'and of rows that the words like as much'
+);
+
 -- Half-life
 
 SELECT is_empty(
@@ -178,6 +207,10 @@ SELECT results_eq(
     'is one row that names all themes with it, but no sink'
 );
 UPDATE memvec.settings SET value = '10' WHERE name = 'rrf_depth';
+SELECT is(
+    (SELECT cardinality(themes) FROM pg_temp.fused('fused_rows', 'quagga', memvec_tests.vec(3), 1, p_others => true)), 30,
+    'also themes whose row no leg handed over'
+);
 SELECT is(
     (SELECT count(*) FROM pg_temp.fused('fused_rows', 'quagga', NULL, 5, p_others => true)), 5::bigint,
     'copies that fill the words leg do not hide other texts'
