@@ -750,7 +750,7 @@ class Memvec:
         return self._repeatable(Chore, "SELECT * FROM memvec.housekeeping()", {})
 
     def reindex_search(self, limit: int = 1000) -> int:
-        """Renew up to ``limit`` search vectors of an older version; how many are left. Administrators only."""
+        """Renew up to ``limit`` search vectors of an older version; how many are left. For administrators."""
         return cast(
             "int",
             self._scalar(
