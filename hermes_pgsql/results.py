@@ -221,8 +221,11 @@ class RecalledEntry:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One step of a recall as it went for one row. ``outcome`` of a filter is passed or removed; of a leg found,
-    missed, removed, no vector, copy found or not asked for a leg. ``candidates``: how many rows the step had."""
+    """One step of a recall as it went for one row.
+
+    ``outcome`` of a filter is passed or removed; of a leg found, missed, removed, no vector, copy found or not
+    asked. ``candidates``: how many rows the step had.
+    """
 
     step: str
     outcome: str
