@@ -223,8 +223,8 @@ class RecalledEntry:
 class Explained:
     """One step of a recall as it went for one row.
 
-    ``outcome`` of a filter is passed or removed; of a leg found, missed, removed, no vector, copy found or not
-    asked. ``candidates``: how many rows the step had.
+    ``outcome`` of a filter is passed or removed; of a leg found, missed, removed, no vector, copy found or
+    not asked. ``candidates``: how many rows the step had.
     """
 
     step: str
