@@ -39,9 +39,11 @@ from hermes_pgsql.results import (
     Coverage,
     Edge,
     Explained,
+    Health,
     Hello,
     Identity,
     Imported,
+    Metric,
     OpResult,
     Pending,
     PendingCount,
@@ -831,6 +833,16 @@ class Memvec:
                 "after": after,
                 "limit": None if limit is None else int4(limit),
             },
+        )
+
+    def health(self) -> list[Health]:
+        """What is right and wrong with the database, seen with the caller's rights."""
+        return self._repeatable(Health, "SELECT * FROM memvec.health()", {})
+
+    def metrics(self, themes: int = 50) -> list[Metric]:
+        """Measurements for monitoring; so many of the largest themes are told apart."""
+        return self._repeatable(
+            Metric, "SELECT * FROM memvec.metrics(p_themes => %(themes)s::integer)", {"themes": int4(themes)}
         )
 
     def schema_version(self) -> int:

@@ -32,6 +32,7 @@ from hermes_pgsql.errors import (
     NotMigrated,
     UnknownSpace,
     WrongDimension,
+    failure_kind,
     is_retryable,
     is_retryable_sqlstate,
 )
@@ -67,6 +68,7 @@ FAILURE_CAP: Final = 30.0
 _EAGER_PAUSE: Final = 2.0
 _REVIVE_EVERY: Final = 15.0
 _HOUSEKEEPING_EVERY: Final = 600.0
+_METER_EVERY: Final = 1.0
 _CALL_TIMEOUT: Final = 45.0  # above the server's own limit for a statement
 EMBED_ATTEMPTS: Final = 8
 EMBED_RETRY: Final = 10.0  # doubles with each attempt
@@ -393,6 +395,8 @@ class Drain:
 
     def _text_round(self) -> float:
         """One batch of each home; returns how long to pause."""
+        for home in self._homes.values():
+            home.outbox.write_meter(_METER_EVERY)
         if self._new_work:
             self._new_work = False
             self._database.hurry(_EAGER_PAUSE)
@@ -494,7 +498,7 @@ class Drain:
         _give_way()
         if noted:
             self._tally.sent += len(done)
-            self._count_poison(refused)
+            self._count_poison(home, refused)
         if postponed is not None:
             self._moved()
             raise DatabaseUnavailable(postponed)
@@ -505,12 +509,13 @@ class Drain:
     ) -> bool:
         noted = home.outbox.settle(batch, skipped, (), refused)
         if noted:
-            self._count_poison(refused)
+            self._count_poison(home, refused)
         return noted
 
-    def _count_poison(self, refused: Sequence[Refusal]) -> None:
+    def _count_poison(self, home: _Home, refused: Sequence[Refusal]) -> None:
         self._tally.poisoned += len(refused)
         for refusal in refused:
+            home.outbox.meter.failure("write", "operation_refused")
             log.warning(
                 "An operation (%s) was refused and set aside: %s (%s). See: hermes-pgsql outbox",
                 refusal.operation.op,
@@ -537,6 +542,7 @@ class Drain:
 
     def _database_failed(self, home: _Home, error: HermesPgsqlError) -> None:
         unreachable = isinstance(error, DatabaseUnavailable)
+        home.outbox.meter.failure("write", failure_kind(error))
         if isinstance(error, DatabaseUnavailable | NotMigrated | ConfigError):
             self._outages += 1
         if self._database.error is None:
@@ -600,6 +606,7 @@ class Drain:
                 try:
                     self._embed(home, home.embedder, endpoint)
                 except HermesPgsqlError as error:
+                    home.outbox.meter.failure("embed", failure_kind(error))
                     self._vector_store_failed(error)
                     return self._vector_store.wait()
                 finally:
@@ -683,6 +690,8 @@ class Drain:
         *,
         some_worked: bool,
     ) -> None:
+        for _job, failure in failed:
+            home.outbox.meter.failure("embed", f"embedding_{failure.kind}")
         unavailable = [failure for _job, failure in failed if failure.unavailable]
         if unavailable:
             # So that a slow endpoint gets at least some done within its time, and a dead one is asked little.
@@ -749,6 +758,11 @@ class Drain:
             worker.stopping = True
         for worker in workers:
             worker.stop(max(0.0, deadline - monotonic()))
+
+    def write_meters(self) -> None:
+        """Write down what was counted for the homes of this drain."""
+        for home in self._homes.values():
+            home.outbox.write_meter()
 
     def after_fork_in_child(self) -> None:
         """Forget the parent's threads; new ones start with the first work here."""
@@ -905,6 +919,7 @@ def _stop_all() -> None:
     deadline = monotonic() + _STOP_WAIT
     for drain in list(_drains.values()):
         drain.stop(max(0.0, deadline - monotonic()))
+        drain.write_meters()
 
 
 def _after_fork_in_child() -> None:

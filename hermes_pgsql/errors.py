@@ -35,6 +35,7 @@ __all__ = [
     "ScopeRefused",
     "UnknownSpace",
     "WrongDimension",
+    "failure_kind",
     "is_connection_error",
     "is_retryable",
     "is_retryable_sqlstate",
@@ -213,6 +214,22 @@ def is_connection_error(error: BaseException) -> bool:
             return state in _CONNECTION_STATES or state.startswith("08")
         return isinstance(error, psycopg.OperationalError)
     return False
+
+
+def failure_kind(error: HermesPgsqlError) -> str:
+    """One of a few words for counting what failed, such as database_unavailable."""
+    embedding: object = getattr(error, "kind", None)
+    if isinstance(embedding, str):
+        return f"embedding_{embedding}"
+    if isinstance(error, DatabaseUnavailable):
+        return "database_unavailable"
+    if isinstance(error, NotMigrated):
+        return "database_not_migrated"
+    if isinstance(error, MemvecError):
+        return "database_refused"
+    if is_retryable(error):
+        return "database_busy"
+    return "database_failed" if isinstance(error, DatabaseFailure) else "other"
 
 
 def is_retryable_sqlstate(sqlstate: str | None) -> bool:

@@ -25,9 +25,11 @@ from hermes_pgsql.errors import (
     ConfigError,
     DatabaseUnavailable,
     HermesPgsqlError,
+    MemvecError,
     MissingExtra,
     NotMigrated,
     UnknownSpace,
+    failure_kind,
 )
 from hermes_pgsql.host.home import forget_changes
 from hermes_pgsql.opening import open_embedder, runtime_dsn, start_embedded, wants_embedded
@@ -85,6 +87,15 @@ class Breaker:
         """Count a failure. ``at_least``: the pause in seconds that was asked for."""
         self._failures += 1
         self._until = monotonic() + max(self._length(), at_least or 0.0)
+
+    def open_for(self) -> float:
+        """How many seconds it stays open; 0 when it is closed."""
+        return max(0.0, self._until - monotonic()) if self._failures >= self._threshold else 0.0
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last attempt failed."""
+        return self._failures > 0
 
     def _length(self) -> float:
         return min(self._longest, self._pause * 2.0 ** min(10, max(0, self._failures - self._threshold)))
@@ -243,13 +254,15 @@ class Link:
         try:
             answer = self._within(lambda: question(handle), remaining)
         except _TooSlow:
-            self._database_breaker.failed()
+            self._failed("database", self._database_breaker, "database_unavailable")
             raise DatabaseUnavailable(f"The database gave no answer within {seconds:.1f} seconds.") from None
-        except HermesPgsqlError:
+        except HermesPgsqlError as error:
             if monotonic() > ends - _ALMOST:
-                self._database_breaker.failed()
+                self._failed("database", self._database_breaker, failure_kind(error))
+            elif not isinstance(error, MemvecError):
+                self.outbox.meter.failure("recall", failure_kind(error))
             raise
-        self._database_breaker.succeeded()
+        self._succeeded("database", self._database_breaker)
         return answer
 
     def ask_near(
@@ -309,11 +322,12 @@ class Link:
         try:
             embedding = self.embedder.embed_query(text, seconds)
         except EmbedderUnavailable as error:
-            self._embed_breaker.failed(error.retry_after)
+            self._failed("embedding", self._embed_breaker, failure_kind(error), error.retry_after)
             return None
-        except EmbeddingError:
+        except EmbeddingError as error:
+            self.outbox.meter.failure("recall", failure_kind(error))
             return None
-        self._embed_breaker.succeeded()
+        self._succeeded("embedding", self._embed_breaker)
         try:
             space = self._space(len(embedding), identity, max(0.3, ends - monotonic()))
         except HermesPgsqlError as error:
@@ -321,6 +335,16 @@ class Link:
             log.debug("The space of the model is not known yet: %s", error)
             return None
         return None if space is None else QuestionVector(embedding, space)
+
+    def _failed(self, name: str, breaker: Breaker, kind: str, at_least: float | None = None) -> None:
+        breaker.failed(at_least)
+        self.outbox.meter.failure("recall", kind)
+        self.outbox.meter.breaker(name, breaker.open_for())
+
+    def _succeeded(self, name: str, breaker: Breaker) -> None:
+        if breaker.failing:
+            self.outbox.meter.breaker(name, 0.0)
+        breaker.succeeded()
 
     def _space(self, width: int, identity: str, seconds: float) -> int | None:
         """The embedding space of our model, looked up once; registered if it is the database's first."""

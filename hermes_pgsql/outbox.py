@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar, cast
 from uuid import UUID, uuid4
 
+from hermes_pgsql.meter import Meter
 from hermes_pgsql.outbox_store import (
     Operation,
     OutboxTooNew,
@@ -132,6 +133,9 @@ class Outbox:
         self._fallbacks: int = 0
         self._claims: _Claims = _Claims()
         self._listeners: tuple[Callable[[], None], ...] = ()
+        self._metered_at: float = 0.0
+        #: What this process counts for the home; ``write_meter`` puts it into the file.
+        self.meter: Meter = Meter()
 
     @classmethod
     def open(cls, home: Path | str) -> Outbox:
@@ -416,6 +420,41 @@ class Outbox:
                 with self._lock:
                     self._on_file(Store.checkpoint)
 
+    # Metrics ------------------------------------------------------------
+
+    def write_meter(self, every: float = 0.0) -> None:
+        """Add what ``meter`` counted to the file, unless that was done in the last ``every`` seconds."""
+        if not self.meter or time.monotonic() < self._metered_at + every:
+            return
+        self._metered_at = time.monotonic()
+        samples = self.meter.take()
+
+        def note(store: Store) -> bool:
+            store.note_metrics(samples)
+            return True
+
+        with self._lock:
+            if not self._on_file(note):
+                self.meter.give_back(samples)
+
+    def metrics(self) -> list[tuple[str, str, float]]:
+        """The counters and gauges in the file: name, labels (JSON) and value."""
+        with self._lock:
+            return self._on_file(Store.metrics) or []
+
+    def account(self) -> tuple[int, int] | None:
+        """How many operations the file ever accepted, and how many were lost (0, unless there is a bug).
+
+        None when the file cannot be read.
+        """
+        with self._lock:
+            return self._on_file(Store.account)
+
+    def damaged_files(self) -> list[Path]:
+        """Files that were set aside because they were corrupt; what was in them was not sent."""
+        found = self._path.parent.glob(f"{FILE}.corrupt-*")
+        return sorted(path for path in found if not path.name.endswith(("-wal", "-shm")))
+
     # File or memory ------------------------------------------------------------
 
     def _put_in_file(self, operations: Sequence[Operation]) -> bool:
@@ -594,6 +633,7 @@ class Outbox:
             with suppress(OSError):
                 os.close(self._claims.file)
         self._claims = _Claims()
+        self.meter.clear()
 
 
 class _Unusable(Exception):  # noqa: N818 (a state of things rather than a mistake)

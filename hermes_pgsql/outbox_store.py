@@ -3,6 +3,8 @@
 Three tables hold what is on its way: ``waiting`` (the database does not have it yet, in order), ``vectors``
 (rows the database has and that still lack a vector) and ``poison`` (operations the database refused).
 ``settled`` remembers which entries of memory files have their vector, because a file is sent whole each time.
+``metrics`` holds counters and gauges. Operations that leave ``waiting`` are counted in the same transaction,
+so that the account of what was accepted balances (see ``Store.account``).
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from hermes_pgsql.meter import Sample
 
 __all__ = [
     "Operation",
@@ -26,7 +31,7 @@ __all__ = [
     "is_corrupt",
 ]
 
-VERSION: Final = 1
+VERSION: Final = 2
 BUSY_TIMEOUT: Final = 1.0  # seconds
 # Pages of 4 kB that may wait in the write-ahead log before a commit has to clear it (and wait for the disk).
 # The drain clears it earlier, when there is nothing else to do.
@@ -79,6 +84,23 @@ CREATE TABLE settled (
 );
 CREATE TABLE last_done (task TEXT PRIMARY KEY, at REAL NOT NULL);
 """
+_SCHEMA_2: Final = """
+CREATE TABLE metrics (
+    name TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    value REAL NOT NULL,
+    PRIMARY KEY (name, labels)
+);
+INSERT INTO metrics (name, labels, value)
+SELECT 'operations', '{"outcome":"sent"}',
+       coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'waiting'), 0) - (SELECT count(*) FROM waiting);
+"""
+
+_ADD: Final = (
+    "INSERT INTO metrics (name, labels, value) VALUES (?, ?, ?)"
+    " ON CONFLICT (name, labels) DO UPDATE SET value = value + excluded.value"
+)
+_SET: Final = "INSERT OR REPLACE INTO metrics (name, labels, value) VALUES (?, ?, ?)"
 
 
 class OutboxTooNew(Exception):  # noqa: N818 (says what happened)
@@ -191,10 +213,10 @@ class Store:
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version > VERSION:
                 raise OutboxTooNew(f"it has format {version}, and this version knows {VERSION}")
-            if version == 0:
-                for statement in _SCHEMA.split(";\n"):
+            for schema in (_SCHEMA, _SCHEMA_2)[version:]:
+                for statement in schema.split(";\n"):
                     self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
+            self._db.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
@@ -214,15 +236,19 @@ class Store:
             self._insert(operation)
             return
         with self._transaction():
-            self._db.execute("DELETE FROM waiting WHERE file = ?", (operation.file,))
+            self._replace_marker(operation.file)
             self._insert(operation)
 
     def put_all(self, operations: Iterable[Operation]) -> None:
         with self._transaction():
             for operation in operations:
                 if operation.file is not None:
-                    self._db.execute("DELETE FROM waiting WHERE file = ?", (operation.file,))
+                    self._replace_marker(operation.file)
                 self._insert(operation)
+
+    def _replace_marker(self, file: str) -> None:
+        gone = self._db.execute("DELETE FROM waiting WHERE file = ?", (file,)).rowcount
+        self._count("operations", '{"outcome":"replaced"}', gone)
 
     def _insert(self, o: Operation) -> None:
         self._db.execute(
@@ -256,10 +282,11 @@ class Store:
         now = time.time()
         with self._transaction():
             # By both, because a newer marker for the same file must stay.
-            self._db.executemany(
-                "DELETE FROM waiting WHERE seq = ? AND op_id = ?",
-                [(o.seq, o.op_id) for o in [*done, *(r.operation for r in refused)]],
-            )
+            for outcome, leaving in (("sent", done), ("refused", [r.operation for r in refused])):
+                gone = self._db.executemany(
+                    "DELETE FROM waiting WHERE seq = ? AND op_id = ?", [(o.seq, o.op_id) for o in leaving]
+                ).rowcount
+                self._count("operations", f'{{"outcome":"{outcome}"}}', gone)
             # A file that has been sent answers for every earlier attempt at it.
             files = {o.file for o in [*done, *(r.operation for r in refused)] if o.file is not None}
             self._db.executemany("DELETE FROM poison WHERE file = ?", [(file,) for file in files])
@@ -434,21 +461,50 @@ class Store:
         What is known of settled vectors goes altogether: it is not kept for whom they are.
         """
         with self._transaction():
-            gone = sum(
-                self._db.execute(
-                    f"DELETE FROM {table} WHERE identity IS ? AND governance IS ?",  # noqa: S608
-                    key,
-                ).rowcount
+            gone = {
+                table: sum(
+                    self._db.execute(
+                        f"DELETE FROM {table} WHERE identity IS ? AND governance IS ?",  # noqa: S608
+                        key,
+                    ).rowcount
+                    for key in keys
+                )
                 for table in _OF_SOMEBODY
-                for key in keys
-            )
+            }
+            self._count("operations", '{"outcome":"erased"}', gone["waiting"])
             self._db.execute("DELETE FROM settled")
         if self._inode is not None:
             # Free pages and the log still hold texts that were sent long ago.
             self._db.execute("PRAGMA temp_store = MEMORY")
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return gone
+        return sum(gone.values())
+
+    # Metrics ------------------------------------------------------------
+
+    def _count(self, name: str, labels: str, amount: float) -> None:
+        if amount > 0:
+            self._db.execute(_ADD, (name, labels, amount))
+
+    def note_metrics(self, samples: Iterable[Sample]) -> None:
+        """Add to counters and set gauges."""
+        with self._transaction():
+            for sample in samples:
+                self._db.execute(_ADD if sample.adds else _SET, (sample.name, sample.labels, sample.value))
+
+    def metrics(self) -> list[tuple[str, str, float]]:
+        """Name, labels (JSON) and value of each counter and gauge."""
+        return self._db.execute("SELECT name, labels, value FROM metrics ORDER BY name, labels").fetchall()
+
+    def account(self) -> tuple[int, int]:
+        """How many operations were ever accepted here, and how many of them nobody can account for."""
+        return self._db.execute(
+            "SELECT accepted, accepted - gone - waiting FROM (SELECT"
+            " coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'waiting'), 0) AS accepted,"
+            " (SELECT CAST(coalesce(sum(value), 0) AS INTEGER) FROM metrics"
+            " WHERE name = 'operations') AS gone,"
+            " (SELECT count(*) FROM waiting) AS waiting)"
+        ).fetchone()
 
     # Upkeep ------------------------------------------------------------
 

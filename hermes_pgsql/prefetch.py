@@ -74,23 +74,26 @@ def recall(link: Link, identity: str, question: str, talk: Conversation) -> Reca
     # Masked before it is cut: half a secret does not look like one.
     query = middle_cut(link.redact(asked)[0])
     try:
-        vector = link.question_vector(
-            query, identity, min(settings.embed_timeout, settings.prefetch_budget * _EMBED_SHARE)
-        )
-
-        def ask(memvec: Memvec, vector: QuestionVector | None) -> list[Prefetched]:
-            return memvec.prefetch(
-                identity,
-                query if settings.hybrid_search or vector is None else None,
-                embedding=vector.embedding if vector else None,
-                space=vector.space if vector else None,
-                # Some are left out below.
-                limit=min(50, settings.prefetch_limit * 2 + len(talk.shown)),
-                min_similarity=settings.min_similarity,
-                exclude_session=talk.whole_session(),
+        with link.outbox.meter.recall("prefetch") as timed:
+            vector = link.question_vector(
+                query, identity, min(settings.embed_timeout, settings.prefetch_budget * _EMBED_SHARE)
             )
 
-        rows = link.ask_near(vector, ask, max(0.05, ends - monotonic()))
+            def ask(memvec: Memvec, vector: QuestionVector | None) -> list[Prefetched]:
+                words = query if settings.hybrid_search or vector is None else None
+                timed.asked(words=words is not None, meaning=vector is not None)
+                return memvec.prefetch(
+                    identity,
+                    words,
+                    embedding=vector.embedding if vector else None,
+                    space=vector.space if vector else None,
+                    # Some are left out below.
+                    limit=min(50, settings.prefetch_limit * 2 + len(talk.shown)),
+                    min_similarity=settings.min_similarity,
+                    exclude_session=talk.whole_session(),
+                )
+
+            rows = link.ask_near(vector, ask, max(0.05, ends - monotonic()))
     except HermesPgsqlError as error:
         log.debug("prefetch: %s", error)
         return NOTHING

@@ -140,15 +140,17 @@ def _moment(value: object, name: str, *, ends_day: bool) -> datetime | None:
 def _recall(link: Link, identity: str, session: str, name: str, asked: _Asked) -> list[dict[str, object]]:
     ends = monotonic() + SECONDS
     query, _ = link.redact(asked.query)
-    vector = link.question_vector(query, identity, min(link.settings.embed_timeout, _EMBED_SECONDS))
+    with link.outbox.meter.recall(name) as timed:
+        vector = link.question_vector(query, identity, min(link.settings.embed_timeout, _EMBED_SECONDS))
 
-    def ask(memvec: Memvec, vector: QuestionVector | None) -> list[dict[str, object]]:
-        words = query if link.settings.hybrid_search or vector is None else None
-        if name == "recall_memory":
-            return [_entry(row) for row in _entries(memvec, identity, words, vector, asked)]
-        return [_turn(row) for row in _turns(memvec, identity, session, words, vector, asked)]
+        def ask(memvec: Memvec, vector: QuestionVector | None) -> list[dict[str, object]]:
+            words = query if link.settings.hybrid_search or vector is None else None
+            timed.asked(words=words is not None, meaning=vector is not None)
+            if name == "recall_memory":
+                return [_entry(row) for row in _entries(memvec, identity, words, vector, asked)]
+            return [_turn(row) for row in _turns(memvec, identity, session, words, vector, asked)]
 
-    return link.ask_near(vector, ask, max(0.5, ends - monotonic()))
+        return link.ask_near(vector, ask, max(0.5, ends - monotonic()))
 
 
 def _entries(

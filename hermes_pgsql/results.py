@@ -354,6 +354,29 @@ class PiiFound:
     matches: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What one check of the database found. ``state`` is ok, warning, failure or unknown."""
+
+    area: str
+    name: str
+    state: str
+    message: str
+    fix: str | None
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measurement, named and typed (gauge, counter) as Prometheus wants them."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    type: str
+    help: str
+
+
 def record_row(record: type[Record]) -> Callable[[Cursor[Any]], Callable[[Sequence[Any]], Record]]:
     """A psycopg row factory for ``record``, by column name.
 

@@ -97,3 +97,13 @@ CREATE TYPE memvec.import_row AS (
     row_id bigint,
     message text
 );
+
+-- What a check of memvec.health found.
+CREATE TYPE memvec.finding AS (
+    area text,
+    name text,
+    state text,
+    message text,
+    fix text,
+    value jsonb
+);

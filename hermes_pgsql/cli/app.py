@@ -12,6 +12,7 @@ from hermes_pgsql.cli import (
     binding,
     cleanup,
     completion,
+    doctor,
     embedder,
     erase,
     export,
@@ -19,6 +20,7 @@ from hermes_pgsql.cli import (
     importing,
     index,
     install,
+    metrics,
     migrate,
     model,
     outbox,
@@ -82,3 +84,5 @@ app.command()(export.export)
 app.add_typer(model.commands)
 app.command()(backfill.backfill)
 app.command()(embedder.embedder)
+app.command()(doctor.doctor)
+app.command()(metrics.metrics)

@@ -15,12 +15,23 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 from hermes_pgsql import __version__
 from hermes_pgsql.errors import HermesPgsqlError
 
-__all__ = ["Installed", "Removed", "ShimError", "host_python", "install", "remove"]
+__all__ = [
+    "NAME",
+    "Installed",
+    "Removed",
+    "ShimError",
+    "ask_host",
+    "host_python",
+    "install",
+    "others",
+    "remove",
+    "state",
+]
 
 NAME: Final = "pgvector"
 MARK: Final = "# Written by `hermes-pgsql install`; `hermes-pgsql install --remove` takes it away."
@@ -138,7 +149,7 @@ def install(home: Path, *, force: bool = False) -> Installed:
             )
         moved = _move_aside(folder)
     written = _write(folder)
-    warnings = _others(home)
+    warnings = others(home)
     checked = _check(home, folder, warnings)
     return Installed(folder, written, moved, checked, warnings)
 
@@ -164,6 +175,22 @@ def remove(home: Path, *, force: bool = False) -> Removed:
     except OSError as error:
         raise ShimError(f"{folder} cannot be removed: {error.strerror or error}.") from None
     return Removed(folder, removed=True)
+
+
+def state(home: Path) -> Literal["absent", "taken", "old", "current"]:
+    """What is in the place of the shim: nothing, somebody else's, ours of another version, or ours."""
+    folder = home / "plugins" / NAME
+    if not os.path.lexists(folder):
+        return "absent"
+    if _is_taken(folder):
+        return "taken"
+    for name, text in _FILES.items():
+        try:
+            if (folder / name).read_text(encoding="utf-8") != text:
+                return "old"
+        except OSError:
+            return "old"
+    return "current"
 
 
 def _is_taken(folder: Path) -> bool:
@@ -218,10 +245,11 @@ def _write(folder: Path) -> bool:
     return bool(stale)
 
 
-def _others(home: Path) -> list[str]:
+def others(home: Path) -> list[str]:
     """Folders beside ours that the host would take for the same provider's copies."""
     warnings: list[str] = []
-    for folder in sorted((home / "plugins").iterdir()):
+    plugins = home / "plugins"
+    for folder in sorted(plugins.iterdir()) if plugins.is_dir() else ():
         if folder.name == NAME or folder.name.startswith((".", "_")) or not folder.is_dir():
             continue
         try:
@@ -264,7 +292,7 @@ def _check(home: Path, folder: Path, warnings: list[str]) -> str | None:
     if python is None:
         warnings.append("hermes-agent was not found, so nobody could say whether it loads the provider.")
         return None
-    said = _ask_host(python, home)
+    said = ask_host(python, home)
     if said.get("host") is None:
         warnings.append(
             f"hermes-agent cannot be imported by {python}, so nobody could say whether it loads the provider."
@@ -285,7 +313,8 @@ def _check(home: Path, folder: Path, warnings: list[str]) -> str | None:
     return python
 
 
-def _ask_host(python: str, home: Path) -> dict[str, object]:
+def ask_host(python: str, home: Path) -> dict[str, object]:
+    """What the host's own loader makes of the provider, in a fresh interpreter. Raises ``ShimError``."""
     try:
         done = subprocess.run(
             [python, "-c", _CHECK, NAME],

@@ -8,8 +8,7 @@ SET standard_conforming_strings = on
 AS $$
 DECLARE
     v_setting memvec.settings;
-    v_value text := coalesce(memvec.blankless(p_value), '');
-    v_fits boolean;
+    v_value text;
 BEGIN
     SELECT * INTO v_setting FROM memvec.settings AS s WHERE s.name = p_name FOR UPDATE;
     IF NOT FOUND THEN
@@ -19,27 +18,8 @@ BEGIN
             HINT = 'Settings: ' || (SELECT string_agg(s.name, ', ' ORDER BY s.name) FROM memvec.settings AS s) || '.';
     END IF;
 
-    IF v_setting.kind = 'boolean' THEN
-        v_value := CASE
-            WHEN lower(v_value) IN ('true', 't', 'yes', 'on', '1') THEN 'true'
-            WHEN lower(v_value) IN ('false', 'f', 'no', 'off', '0') THEN 'false'
-        END;
-        v_fits := v_value IS NOT NULL;
-    ELSIF v_setting.kind IN ('integer', 'number') THEN
-        v_fits := v_value ~ CASE v_setting.kind
-                                WHEN 'integer' THEN '^[+-]?[0-9]{1,18}$'
-                                ELSE '^[+-]?[0-9]{1,18}(\.[0-9]{1,18})?$'
-                            END
-              AND v_value::numeric BETWEEN coalesce(v_setting.minimum, '-infinity') AND coalesce(v_setting.maximum, 'infinity');
-    ELSIF v_setting.choices IS NOT NULL THEN
-        v_fits := v_value = ANY (v_setting.choices);
-    ELSIF p_name = 'search_language' THEN
-        v_fits := EXISTS (SELECT FROM pg_ts_config AS c
-                           WHERE c.cfgname = v_value AND c.cfgnamespace = 'pg_catalog'::regnamespace);
-    ELSE
-        v_fits := true;
-    END IF;
-    IF v_fits IS NOT TRUE THEN
+    v_value := memvec.checked_setting(v_setting, p_value);
+    IF v_value IS NULL THEN
         RAISE EXCEPTION USING
             ERRCODE = 'MV007',
             MESSAGE = format('"%s" is not a value for setting %s', left(p_value, 80), p_name),
