@@ -63,16 +63,18 @@ format: $(VENV)/.dev ## let ruff rewrite what it can
 bench: $(VENV)/.test ## the benchmarks (ARGS are passed on)
 	@$(PY) -m bench $(ARGS) </dev/null
 
-docs: $(VENV)/.test ## write docs/functions.md and docs/configuration.md from the database and the settings
+docs: $(VENV)/.test ## write docs/functions.md, configuration.md and commands.md from database, settings and help
 	@$(PY) tools/gen_docs.py </dev/null
 	@$(PY) tools/gen_configuration.py </dev/null
+	@$(PY) tools/gen_commands.py </dev/null
 
 privileges: $(VENV)/.test ## write db/privileges.txt, who may do what, from the database
 	@$(PY) tools/privileges.py </dev/null
 
-docs-check: $(VENV)/.test ## fail when docs/functions.md is not what `make docs` would write
+docs-check: $(VENV)/.test ## fail when one of them is not what `make docs` would write
 	@$(PY) tools/gen_docs.py --check </dev/null
 	@$(PY) tools/gen_configuration.py --check </dev/null
+	@$(PY) tools/gen_commands.py --check </dev/null
 
 clean: ## remove the virtual environment and everything built
 	@rm -rf $(VENV) build dist .pytest_cache .ruff_cache
