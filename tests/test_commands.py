@@ -45,13 +45,15 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_every_command_has_help_with_an_example(name: str) -> None:
     text = ALL[name].help or ""
     assert re.search(r"^Examples?:$", text, re.MULTILINE), f"{name}: no line `Examples:` in its docstring"
-    examples = re.findall(r"^ {2}(hermes-pgsql .*)$", text, re.MULTILINE)
+    examples = re.findall(rf"^ {{2}}.*?(hermes-pgsql {name}\b.*)$", text, re.MULTILINE)
     assert examples, f"{name}: no example"
     for example in examples:
-        assert example.startswith(f"hermes-pgsql {name}"), example
         # The options of an example exist.
-        known = {option for parameter in ALL[name].params for option in parameter.opts}
-        used = re.findall(r"(?<= )--[a-z][a-z-]*", example.partition(" < ")[0])
+        parameters = ALL[name].params
+        known = {
+            option for parameter in parameters for option in [*parameter.opts, *parameter.secondary_opts]
+        }
+        used = re.findall(r"(?<= )--[a-z][a-z-]*", re.split(r" [<|] ", example)[0])
         assert set(used) <= known | {"--help"}, example
     assert all(parameter.help for parameter in ALL[name].params), f"{name}: an option without help"
 
