@@ -59,13 +59,22 @@ BEGIN
     SELECT string_agg(x.name, ', ' ORDER BY x.name),
            string_agg(format('CREATE INDEX CONCURRENTLY %I ON memvec.%s;', x.name, x.definition), ' ' ORDER BY x.name)
       INTO v_offenders, v_fix
-      FROM (VALUES ('memory_entries_search', 'memory_entries USING gin (search) WITH (gin_pending_list_limit = 256)'),
-                   ('memory_entries_person', 'memory_entries (person_key) WHERE person_key IS NOT NULL'),
-                   ('entry_sources_source', 'entry_sources (source)'),
-                   ('conversations_search', 'conversations USING gin (search) WITH (gin_pending_list_limit = 256)'),
-                   ('conversations_person', 'conversations (person_key) WHERE person_key IS NOT NULL'),
-                   ('memory_history_acted_at', 'memory_history (acted_at)'),
-                   ('applied_ops_applied_at', 'applied_ops USING brin (applied_at)')) AS x (name, definition)
+      FROM (VALUES
+               -- as pg_get_indexdef writes them; a test compares
+               ('applied_ops_applied_at', 'applied_ops USING brin (applied_at)'),
+               ('conversations_content', 'conversations USING hash (content_hash)'),
+               ('conversations_person', 'conversations USING btree (person_key) WHERE (person_key IS NOT NULL)'),
+               ('conversations_search', 'conversations USING gin (((search || array_to_tsvector(ARRAY[COALESCE((person_key)::text, '
+                                        '(''theme ''::text || agent_identity))])))) WITH (gin_pending_list_limit=''256'')'),
+               ('conversations_ts', 'conversations USING brin (ts) WITH (pages_per_range=''32'', autosummarize=''on'')'),
+               ('entry_sources_source', 'entry_sources USING btree (source)'),
+               ('memory_entries_content', 'memory_entries USING hash (content_hash)'),
+               ('memory_entries_person', 'memory_entries USING btree (person_key) WHERE (person_key IS NOT NULL)'),
+               ('memory_entries_search', 'memory_entries USING gin (((search || array_to_tsvector(ARRAY[COALESCE((person_key)::text, '
+                                         '(''theme ''::text || agent_identity))])))) WITH (gin_pending_list_limit=''256'')'),
+               ('memory_history_acted_at', 'memory_history USING btree (acted_at)'),
+               ('memory_history_theme', 'memory_history USING btree (agent_identity, person_key)')
+           ) AS x (name, definition)
      WHERE to_regclass(format('memvec.%I', x.name)) IS NULL;
     RETURN QUERY SELECT 'schema', 'indexes',
         CASE WHEN v_offenders IS NULL THEN 'ok' ELSE 'failure' END,

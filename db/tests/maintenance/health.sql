@@ -1,6 +1,6 @@
 -- That each fault is found is tested by tests/test_doctor.py, which plants them; here is who is told what.
 BEGIN;
-SELECT plan(13);
+SELECT plan(14);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -67,6 +67,27 @@ SELECT is(
     'SELECT memvec.set_setting(''exact_rows'', ''0'');', 'with its fix'
 );
 RESET SESSION AUTHORIZATION;
+
+-- The list of indexes in health_schema is that of the migrations: take all away, and the fixes must be what they were.
+CREATE TEMP TABLE was AS
+SELECT c.relname, replace(pg_get_indexdef(c.oid), 'CREATE INDEX', 'CREATE INDEX CONCURRENTLY') || ';' AS command
+  FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_class AS t ON t.oid = i.indrelid
+ WHERE c.relnamespace = 'memvec'::regnamespace AND NOT t.relname ~ '_embeddings_[0-9]+$'
+   AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid);
+DO $$
+DECLARE
+    v_index name;
+BEGIN
+    FOR v_index IN SELECT relname FROM was LOOP
+        EXECUTE format('DROP INDEX memvec.%I', v_index);
+    END LOOP;
+END
+$$;
+SELECT is(
+    (SELECT fix FROM memvec.health() WHERE area = 'schema' AND name = 'indexes'),
+    (SELECT string_agg(command, ' ' ORDER BY relname) FROM was),
+    'a missing index is made again as the migrations made it'
+);
 
 SELECT * FROM finish();
 ROLLBACK;
