@@ -515,6 +515,7 @@ def waits_for_vectors(p: Patient) -> None:
         SPACE,
         "SELECT memvec.add_memory('ops', 'memory', 'waiting')",
         "UPDATE memvec.memory_entries SET updated_at = now() - interval '3 hours'",
+        "UPDATE memvec.embedding_spaces SET created_at = now() - interval '1 day'",
     )
 
 

@@ -16,6 +16,7 @@ SELECT memvec.add_embedding_space('metrics', 8) AS space \gset
 SELECT memvec.bind_role('tap_bound', 'metrics-1');
 RESET SESSION AUTHORIZATION;
 SELECT set_config('metrics.space', :'space', true);
+UPDATE memvec.embedding_spaces SET created_at = now() - interval '1 day';  -- nothing waits longer than its space exists
 SELECT memvec_tests.act_as('hermes');
 DO $$
 BEGIN
