@@ -46,7 +46,7 @@ def section(name: str, command: Any) -> str:
         parts += [f"| {option(p)} | {cell(p.help)}{environment(p)} |" for p in options]
         parts.append("")
     if examples:
-        parts += ["```console", *(f"$ {line}" for line in examples), "```", ""]
+        parts += ["```text", *(f"$ {line}" for line in examples), "```", ""]
     return "\n".join(parts)
 
 
