@@ -460,7 +460,7 @@ def bound_to_nothing_allowed(p: Patient) -> None:
 
 
 def bound_login_renamed(p: Patient) -> None:
-    p.sql("INSERT INTO memvec.role_identities VALUES ('hermes_before', 'sales')")
+    p.sql("INSERT INTO memvec.role_identities VALUES ('hermes_before', 0, 'sales')")
     p.options["admin_dsn"] = p.database.admin_dsn
 
 
