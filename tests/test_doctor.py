@@ -591,7 +591,7 @@ FAULTS: list[tuple[Callable[[Patient], None], str, str, str, str]] = [
     (invalid_hnsw, "vectors", "index of entry_embeddings_1", "failure", "hermes-pgsql index"),
     (setting_out_of_range, "settings", "values", "failure", "set_setting('hnsw_candidates', '1000')"),
     (setting_of_another_kind, "settings", "values", "failure", "set_setting('exact_rows', "),
-    (another_language, "settings", "search language", "warning", "memvec.reindex_search"),
+    (another_language, "settings", "search language", "warning", "hermes-pgsql reindex"),
     (dead_rows, "tables", "bloat", "warning", "VACUUM (ANALYZE) memvec.term_statistics"),
     (nobody_forgets, "tables", "housekeeping", "warning", "memvec.housekeeping()"),
     (superuser_login, "roles", "login", "warning", "--runtime-role hermes"),

@@ -33,7 +33,7 @@ BEGIN
         CASE WHEN v_stale THEN 'warning' ELSE 'ok' END,
         CASE WHEN v_stale THEN 'rows were prepared for another search language and may not be found by words'
              ELSE format('rows are prepared for search_language %s', memvec.setting('search_language')) END,
-        'SELECT memvec.reindex_search(1000);   (again until it returns 0)', NULL::jsonb;
+        'hermes-pgsql reindex --admin-dsn DSN', NULL::jsonb;
 END;
 $$;
 
