@@ -80,7 +80,8 @@ class TextFailure:
 
 @dataclass(frozen=True, slots=True)
 class BackfillReport:
-    """What a run did. ``left`` rows have no vector at its end, ``given_up`` of them will not be tried again.
+    """What a run did. ``left`` rows have no vector at its end: ``failing`` ones are tried again by the next
+    run, ``given_up`` ones are not, the others have just been written.
 
     ``failed`` counts the rows of this run that may succeed in another one, ``unembeddable`` those that never
     will; ``failures`` are the first thousand of both. ``changed`` rows got other words meanwhile, or went.
@@ -94,6 +95,7 @@ class BackfillReport:
     failed: int
     unembeddable: int
     left: int
+    failing: int
     given_up: int
     seconds: float
     failures: tuple[TextFailure, ...] = ()
@@ -103,7 +105,7 @@ class BackfillReport:
     def outcome(self) -> Outcome:
         if self.unavailable is not None:
             return "unavailable"
-        return "partly" if self.left else "done"
+        return "partly" if self.failing or self.given_up else "done"
 
 
 def backfill(
@@ -209,6 +211,7 @@ class _Run:
             failed=tally.failed,
             unembeddable=tally.unembeddable,
             left=left.pending,
+            failing=left.failed,
             given_up=left.given_up,
             seconds=monotonic() - began,
             failures=tuple(tally.failures),
@@ -220,17 +223,18 @@ class _Run:
     def _work(self) -> None:
         """Rounds over all rows, until one finds none; but not for ever after hosts that go on writing."""
         quiet = 0
-        while quiet < _QUIET_ROUNDS and not self._stop.is_set():
+        while not self._stop.is_set():
             size = self._rows
             self._after, self._claimed = None, 0
             self._round()
-            if self._claimed == 0:
-                # What another run has, it may not live to finish.
-                if not self._memvec.pending_embeddings(self._space).leased:
-                    return
-                self._stop.wait(_POLL)
-            elif self._claimed < size:
+            if self._claimed < size:
                 quiet += 1
+            # What another run has, it may not live to finish.
+            others = self._memvec.pending_embeddings(self._space).leased
+            if not others and (self._claimed == 0 or quiet >= _QUIET_ROUNDS):
+                return
+            if self._claimed < size:
+                self._stop.wait(_POLL)
 
     def _round(self) -> None:
         jobs = [

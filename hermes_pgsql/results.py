@@ -161,11 +161,12 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class PendingCount:
-    """How many rows lack a vector in a space, how many of those a worker has, and how many were given up."""
+    """How many rows lack a vector in a space: a worker has them, they failed before, or were given up."""
 
     counted_at: datetime
     pending: int
     leased: int
+    failed: int
     given_up: int
 
 

@@ -77,7 +77,8 @@ def backfill(
 ) -> None:
     """Embed what has no vector yet. Any number at a time, on any number of hosts; killed, it goes on later.
 
-    Exit codes: 0 every row that shall have a vector has one, 3 some are left, 2 the endpoint cannot be used.
+    Exit codes: 0 every row that shall have a vector has one, 3 some could not be embedded, 2 the endpoint
+    cannot be used.
 
     \b
     Examples:
@@ -174,7 +175,9 @@ def _show(report: BackfillReport, lost: list[RowFailure]) -> None:
     if report.unavailable is not None:
         warn(f"the endpoint cannot be used: {report.unavailable}")
     if report.left:
-        say(f"left          {report.left:,} rows without a vector")
+        fresh = report.left - report.failing - report.given_up
+        meanwhile = f", {fresh:,} of them written meanwhile" if fresh and not report.unavailable else ""
+        say(f"left          {report.left:,} rows without a vector{meanwhile}")
         if report.unavailable is not None:
             note("Run it again when the endpoint works: it goes on where it was.")
 

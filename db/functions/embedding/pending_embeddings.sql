@@ -3,6 +3,7 @@ CREATE OR REPLACE FUNCTION memvec.pending_embeddings(
     OUT counted_at timestamptz,
     OUT pending bigint,
     OUT leased bigint,
+    OUT failed bigint,
     OUT given_up bigint
 )
 RETURNS record
@@ -18,6 +19,7 @@ BEGIN
     EXECUTE format(
         $count$
         SELECT count(*), count(*) FILTER (WHERE w.leased_until > now()),
+               count(*) FILTER (WHERE w.leased_until <= now() AND w.attempts BETWEEN 1 AND $2 - 1),
                count(*) FILTER (WHERE w.leased_until <= now() AND w.attempts >= $2)
           FROM (SELECT 'entry' AS kind, m.id, m.content_hash
                   FROM memvec.memory_entries AS m
@@ -30,11 +32,11 @@ BEGIN
             ON w.space_id = $1 AND w.kind = r.kind AND w.row_id = r.id AND w.content_hash = r.content_hash
         $count$,
         v_space.entry_table, v_space.turn_table
-    ) INTO pending, leased, given_up USING p_space, memvec.setting('embed_max_attempts')::integer;
+    ) INTO pending, leased, failed, given_up USING p_space, memvec.setting('embed_max_attempts')::integer;
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.pending_embeddings IS
-'Returns the present moment, how many rows lack a vector in a space, how many of those are leased to a worker, and how many were given up after embed_max_attempts failures. Errors: MV004.';
+'Returns the present moment, how many rows lack a vector in a space, how many of those are leased to a worker, how many have failed and will be tried again, and how many were given up after embed_max_attempts failures. Errors: MV004.';
 REVOKE ALL ON FUNCTION memvec.pending_embeddings FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.pending_embeddings TO memvec_embedder, memvec_admin;

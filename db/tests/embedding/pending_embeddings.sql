@@ -24,7 +24,7 @@ $$;
 RESET SESSION AUTHORIZATION;
 SELECT memvec_tests.act_as('tap_embedder');
 SELECT results_eq(
-    format('SELECT * FROM memvec.pending_embeddings(%s)', :space), $$ VALUES (now(), 3::bigint, 0::bigint, 0::bigint) $$,
+    format('SELECT * FROM memvec.pending_embeddings(%s)', :space), $$ VALUES (now(), 3::bigint, 0::bigint, 0::bigint, 0::bigint) $$,
     'rows without a vector that shall have one, of both kinds'
 );
 SELECT count(*) FROM memvec.claim_pending(:space, 2) \gset
@@ -35,10 +35,12 @@ SELECT memvec.report_embedding_failure(:space, '{entry}', array_agg(f.id), '{no}
   FROM (SELECT min(w.id) AS id FROM memvec.claim_pending(:space, 9) AS w) AS f;
 RESET SESSION AUTHORIZATION;
 UPDATE memvec.embedding_work SET attempts = 5, leased_until = now() WHERE space_id = :space AND kind = 'entry';
+UPDATE memvec.embedding_work SET attempts = 4
+ WHERE space_id = :space AND row_id = (SELECT max(row_id) FROM memvec.embedding_work WHERE space_id = :space AND kind = 'entry');
 SELECT memvec_tests.act_as('tap_embedder');
 SELECT results_eq(
-    format('SELECT pending, leased, given_up FROM memvec.pending_embeddings(%s)', :space), $$ VALUES (3::bigint, 1::bigint, 2::bigint) $$,
-    'and those that were given up'
+    format('SELECT pending, leased, failed, given_up FROM memvec.pending_embeddings(%s)', :space), $$ VALUES (3::bigint, 1::bigint, 1::bigint, 1::bigint) $$,
+    'those that failed, and those that were given up'
 );
 SELECT throws_ok($$ SELECT memvec.pending_embeddings(0) $$, 'MV004', NULL, 'an unknown space is refused');
 
