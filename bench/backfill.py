@@ -73,7 +73,8 @@ class _Ours:
     def _rate(self, model: str, afterwards: Callable[[], None] = lambda: None) -> float:
         self._query("TRUNCATE memvec.memory_entries, memvec.conversations CASCADE")
         self._query(
-            f"SELECT count(memvec.append_turn('bench', 's', 'user', {TEXT})) FROM generate_series(1, %s) AS n",
+            f"SELECT count(memvec.append_turn('bench', 's', 'user', {TEXT}))"
+            " FROM generate_series(1, %s) AS n",
             model,
             self._rows,
         )

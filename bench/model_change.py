@@ -1,9 +1,9 @@
 """A fleet changes its embedding model while two hosts recall and write: is anything lost or mixed?
 
 The two models have the same width and reversed axes, so every comparison across spaces shows as a wrong
-score. The backfill of the new space is killed with SIGKILL and run again. `--rows N` (default 20,000) is the number
-of entries, and of turns. The run fails unless no recall failed, no score was wrong, no row was lost, and no
-row that had its vector was embedded again.
+score. The backfill of the new space is killed with SIGKILL and run again. `--rows N` (default 20,000) is the
+number of entries, and of turns. The run fails unless no recall failed, no score was wrong, no row was lost,
+and no row that had its vector was embedded again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 class _Change:
-    """`hosts_service` answers the hosts, `service` the backfills alone, so that their requests can be told."""
+    """`hosts_service` answers the hosts, `service` the backfills alone, to tell their requests apart."""
 
     def __init__(
         self,

@@ -22,12 +22,11 @@ WIDTH = 64
 
 
 def words_vector(text: str, width: int = WIDTH) -> list[float]:
-    """A bag of hashed words."""
+    """The sum of a direction for each word, in all axes: no two texts are equally far from a third."""
     vector = [0.0] * width
     for word in re.findall(r"\w+", text.lower()):
-        digest = hashlib.sha256(word.encode()).digest()
-        for at in range(0, 12, 3):
-            vector[(digest[at] << 8 | digest[at + 1]) % width] += 1.0 if digest[at + 2] & 1 else -1.0
+        for at, byte in enumerate(hashlib.shake_128(word.encode()).digest(width)):
+            vector[at] += byte - 127.5
     length = math.sqrt(sum(number * number for number in vector)) or 1.0
     return [number / length for number in vector]
 
