@@ -65,11 +65,11 @@ def _in_its_space(embedding: Embedding, embedder: Embedder, identity: str, memve
         if error.sqlstate != "42501":
             raise
     # A login that may only read cannot say hello; the list of spaces is open to it.
-    identity = (embedder.model, len(embedding), embedder.query_prefix, embedder.document_prefix)
+    space = (embedder.model, len(embedding), embedder.query_prefix, embedder.document_prefix)
     spaces = {
         row.space_id
         for row in memvec.describe_spaces()
-        if (row.model, row.dim, row.query_prefix, row.document_prefix) == identity
+        if (row.model, row.dim, row.query_prefix, row.document_prefix) == space
     }
     if not spaces:
         return TextVector(None, None, f"the database has no space for the model {embedder.model}")
