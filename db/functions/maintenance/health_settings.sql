@@ -9,6 +9,8 @@ AS $$
 DECLARE
     v_bad text;
     v_fix text;
+    -- NULL when the setting is no number, which is said above
+    v_version integer := substring(memvec.setting('search_version') FROM '^[0-9]{1,9}$')::integer;
     v_stale boolean;
 BEGIN
     SELECT string_agg(format('%s = %s', s.name, coalesce(quote_literal(left(s.value, 40)), 'NULL')), ', ' ORDER BY s.name),
@@ -27,8 +29,8 @@ BEGIN
         coalesce('out of range or of another kind: ' || v_bad, 'every setting has a value that is allowed'),
         v_fix, NULL::jsonb;
 
-    v_stale := EXISTS (SELECT FROM memvec.memory_entries AS m WHERE m.search_version::text <> memvec.setting('search_version'))
-            OR EXISTS (SELECT FROM memvec.conversations AS c WHERE c.search_version::text <> memvec.setting('search_version'));
+    v_stale := EXISTS (SELECT FROM memvec.memory_entries AS m WHERE m.search_version < v_version OR m.search_version > v_version)
+            OR EXISTS (SELECT FROM memvec.conversations AS c WHERE c.search_version < v_version OR c.search_version > v_version);
     RETURN QUERY SELECT 'settings', 'search language',
         CASE WHEN v_stale THEN 'warning' ELSE 'ok' END,
         CASE WHEN v_stale THEN 'rows were prepared for another search language and may not be found by words'
