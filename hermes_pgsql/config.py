@@ -12,6 +12,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 from urllib.parse import urlsplit
@@ -229,6 +230,10 @@ class Settings(BaseModel):
         None,
         description="Rows of lower cosine similarity are not offered. Unset: the embedding space's floor.",
     )
+    half_life_days: Annotated[Real, Field(ge=0, le=36500)] = Field(
+        0.0,
+        description="Age in days at which a found row counts half, in the recall tools; 0: age is nothing.",
+    )
     embed_on_write: Switch = Field(default=True, description="Whether what is written gets a vector.")
     scope_default: Annotated[Literal["current", "all"], BeforeValidator(_scope)] = Field(
         "current", description="What recall_memory searches when the model names no scope."
@@ -293,6 +298,11 @@ class Settings(BaseModel):
     warnings: tuple[str, ...] = Field((), exclude=True, repr=False)
     # Why nobody knows which database was meant. Without a doubt and without a dsn it is the embedded one.
     database_doubt: str | None = Field(None, exclude=True, repr=False)
+
+    @property
+    def half_life(self) -> timedelta | None:
+        """``half_life_days`` as recall takes it; None when age shall not count."""
+        return timedelta(days=self.half_life_days) if self.half_life_days > 0 else None
 
     def governance(self) -> dict[str, object]:
         """This host's own rules, for ``p_governance``: they may only narrow what the database allows."""

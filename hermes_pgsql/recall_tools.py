@@ -139,6 +139,7 @@ def _moment(value: object, name: str, *, ends_day: bool) -> datetime | None:
 
 def _recall(link: Link, identity: str, session: str, name: str, asked: _Asked) -> list[dict[str, object]]:
     ends = monotonic() + SECONDS
+    half_life = link.settings.half_life
     query, _ = link.redact(asked.query)
     with link.outbox.meter.recall(name) as timed:
         vector = link.question_vector(query, identity, min(link.settings.embed_timeout, _EMBED_SECONDS))
@@ -147,14 +148,19 @@ def _recall(link: Link, identity: str, session: str, name: str, asked: _Asked) -
             words = query if link.settings.hybrid_search or vector is None else None
             timed.asked(words=words is not None, meaning=vector is not None)
             if name == "recall_memory":
-                return [_entry(row) for row in _entries(memvec, identity, words, vector, asked)]
-            return [_turn(row) for row in _turns(memvec, identity, session, words, vector, asked)]
+                return [_entry(row) for row in _entries(memvec, identity, words, vector, asked, half_life)]
+            return [_turn(row) for row in _turns(memvec, identity, session, words, vector, asked, half_life)]
 
         return link.ask_near(vector, ask, max(0.5, ends - monotonic()))
 
 
 def _entries(
-    memvec: Memvec, identity: str, words: str | None, vector: QuestionVector | None, asked: _Asked
+    memvec: Memvec,
+    identity: str,
+    words: str | None,
+    vector: QuestionVector | None,
+    asked: _Asked,
+    half_life: timedelta | None,
 ) -> list[RecalledEntry]:
     return memvec.recall_memory(
         identity,
@@ -166,6 +172,7 @@ def _entries(
         limit=asked.limit,
         since=asked.since,
         until=asked.until,
+        half_life=half_life,
     )
 
 
@@ -176,6 +183,7 @@ def _turns(
     words: str | None,
     vector: QuestionVector | None,
     asked: _Asked,
+    half_life: timedelta | None,
 ) -> list[RecalledTurn]:
     return memvec.recall_conversation(
         identity,
@@ -187,6 +195,7 @@ def _turns(
         session_id=session if asked.scope.lower() == "session" else None,
         since=asked.since,
         until=asked.until,
+        half_life=half_life,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from conftest import Database
 from test_cli import Commands, run, theme  # noqa: F401 (fixtures)
@@ -75,3 +77,31 @@ def test_personal_data_is_found_on_every_page_and_shown_masked(
     assert "010 77" not in shown.out
     assert run("scan-pii", "--kind", "pattern", *administrator).code == 2
     assert run("scan-pii", "--pattern", "(", *administrator).code == 1
+
+
+def test_age_counts_where_it_is_asked_to(
+    run: Commands,  # noqa: F811
+    database: Database,
+    memvec: Memvec,
+    theme: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    memvec.add_memory(theme, "memory", "the gate code of the gate is on the gate")
+    memvec.add_memory(theme, "memory", "some gate or other")
+    with database.admin() as admin:
+        admin.execute(
+            "UPDATE memvec.memory_entries SET updated_at = now() - interval '300 days'"
+            " WHERE agent_identity = %s AND content LIKE 'the gate%%'",
+            [theme],
+        )
+
+    def first(*options: str) -> str:
+        found = run("search", "--as", theme, "gate code", "--json", "--dsn", database.runtime_dsn, *options)
+        assert found.code == 0
+        return found.json["rows"][0]["content"]
+
+    assert first().startswith("the gate")
+    assert first("--half-life", "10").startswith("some gate")
+    (tmp_path / "config.yaml").write_text("memory:\n  pgvector:\n    half_life_days: 10\n")
+    assert first().startswith("some gate")
+    assert first("--half-life", "0").startswith("the gate")

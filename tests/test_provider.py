@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -778,6 +779,21 @@ def test_results_have_the_fields_of_their_kind(told: PgvectorProvider) -> None:
     assert 0 < note["score"] <= 1
     turn = ask(told, "recall_conversation", query="backup window")["results"][0]
     assert set(turn) == {"id", "agent_identity", "session_id", "role", "ts", "score", "content", "rrf_score"}
+
+
+def test_the_tools_recall_with_the_half_life_of_the_configuration(
+    home: HomeUnderTest, told: PgvectorProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hermes_pgsql.client import Memvec
+
+    asked: list[object] = []
+    for name in ("recall_memory", "recall_conversation"):
+        monkeypatch.setattr(Memvec, name, lambda *_, **options: asked.append(options["half_life"]) or [])
+    home.configure(half_life_days=30)
+    for provider in (told, home.provider("s9")):
+        ask(provider, "recall_memory", query="backup")
+        ask(provider, "recall_conversation", query="backup")
+    assert asked == [None, None, timedelta(days=30), timedelta(days=30)]
 
 
 def test_scopes_targets_and_limits(told: PgvectorProvider) -> None:

@@ -31,7 +31,14 @@ GROUPS = {
         "embed_document_prefix",
         "embed_timeout",
     ),
-    "Recall": ("prefetch_limit", "prefetch_budget", "min_similarity", "scope_default", "hybrid_search"),
+    "Recall": (
+        "prefetch_limit",
+        "prefetch_budget",
+        "min_similarity",
+        "half_life_days",
+        "scope_default",
+        "hybrid_search",
+    ),
     "What is stored": (
         "sync_turns",
         "turn_min_chars",

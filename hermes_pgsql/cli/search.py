@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,6 +31,16 @@ def search(
         int | None,
         typer.Option(metavar="ID", show_default=False, help="Tell why this row is found, or is not."),
     ] = None,
+    half_life: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=36500,
+            metavar="DAYS",
+            show_default=False,
+            help="Age in days at which a row counts half; 0: age is nothing. Default: half_life_days.",
+        ),
+    ] = None,
     dsn: Dsn = None,
     as_json: AsJson = False,
 ) -> None:
@@ -51,6 +61,7 @@ def search(
     question = " ".join(query)
     settings = settings_with(dsn=dsn)
     memvec = open_memvec(settings)
+    decay = settings.half_life if half_life is None else timedelta(days=half_life) if half_life else None
     vector = vector_of_question(question, theme, memvec, settings)
     words = question if settings.hybrid_search or vector.embedding is None else None
     if explain is not None:
@@ -66,6 +77,7 @@ def search(
             limit=limit,
             since=since,
             until=until,
+            half_life=decay,
         )
         if as_json:
             show_json({"query": question, "id": explain, "why": vector.why_not, "steps": steps})
@@ -87,6 +99,7 @@ def search(
             limit=limit,
             since=since,
             until=until,
+            half_life=decay,
         )
     else:
         rows = memvec.recall_memory(
@@ -99,6 +112,7 @@ def search(
             limit=limit,
             since=since,
             until=until,
+            half_life=decay,
         )
     if as_json:
         show_json(

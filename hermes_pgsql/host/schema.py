@@ -74,6 +74,14 @@ CONFIG_FIELDS: Final[tuple[dict[str, Any], ...]] = (
         default="",
     ),
     _field(
+        "half_life_days",
+        "Age in days at which a found row counts half, in the recall tools; 0: age is nothing.",
+        type="number",
+        minimum=0,
+        maximum=36500,
+        default=0.0,
+    ),
+    _field(
         "scope_default",
         "What recall_memory searches by itself.",
         choices=["current", "all"],
