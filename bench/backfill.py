@@ -32,7 +32,7 @@ TEXT = (
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("backfill", __doc__)
-    parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--peer-rows", type=int, default=300)
     options = parser.parse_args(arguments)
     report = Report("backfill", "Backfill", options)

@@ -19,6 +19,8 @@ SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    v_space memvec.embedding_spaces := memvec.checked_space(p_space, NULL);
+    v_places bigint[] := '{}';
     v_row record;
     v_hash bytea;
     v_theme text;
@@ -27,13 +29,13 @@ DECLARE
     v_everybody boolean := pg_has_role(session_user, 'memvec_embedder', 'MEMBER') OR pg_has_role(session_user, 'memvec_admin', 'MEMBER');
 BEGIN
     PERFORM memvec.assert_read_committed();
-    PERFORM memvec.checked_space(p_space, NULL);
     stored := 0;
     changed := 0;
     gone := 0;
     invalid := 0;
     FOR v_row IN
-        SELECT * FROM unnest(p_kinds, p_ids, p_hashes, p_embeddings) AS r (kind, id, content_hash, embedding)
+        SELECT r.place, r.kind, r.id, r.content_hash, public.l2_norm(r.embedding) AS length, r.embedding
+          FROM unnest(p_kinds, p_ids, p_hashes, p_embeddings) WITH ORDINALITY AS r (kind, id, content_hash, embedding, place)
          ORDER BY r.kind, r.id
     LOOP
         v_hash := NULL;
@@ -55,19 +57,44 @@ BEGIN
             gone := gone + 1;
         ELSIF v_hash IS DISTINCT FROM v_row.content_hash THEN
             changed := changed + 1;
-        ELSIF v_row.embedding IS NULL OR public.l2_norm(v_row.embedding) = 0 THEN
+        ELSIF coalesce(v_row.length, 0) = 0 THEN
             -- Counted as a failure where it was claimed, or it would be handed out again at once, for ever.
             PERFORM memvec.report_embedding_failure(
                 p_space, ARRAY[v_row.kind], ARRAY[v_row.id], ARRAY['the vector is missing or zero']
             );
             invalid := invalid + 1;
         ELSE
-            PERFORM memvec.put_embedding(p_space, v_row.kind, v_row.id, v_row.embedding);
-            DELETE FROM memvec.embedding_work AS w
-             WHERE w.space_id = p_space AND w.kind = v_row.kind AND w.row_id = v_row.id;
-            stored := stored + 1;
+            IF public.vector_dims(v_row.embedding) <> v_space.dim THEN
+                PERFORM memvec.checked_space(p_space, v_row.embedding);
+            END IF;
+            v_places := v_places || v_row.place;
         END IF;
     END LOOP;
+    stored := cardinality(v_places);
+    -- All vectors of a table in one statement; the rows are locked, so none has gone meanwhile.
+    EXECUTE format(
+        'INSERT INTO memvec.%I (id, agent_identity, person_key, target, embedding)
+         SELECT m.id, m.agent_identity, m.person_key, m.target, r.embedding
+           FROM unnest($1, $2, $3) WITH ORDINALITY AS r (kind, id, embedding, place)
+           JOIN memvec.memory_entries AS m ON m.id = r.id
+          WHERE m.embed AND r.kind = ''entry'' AND r.place = ANY ($4)
+          ORDER BY m.id
+         ON CONFLICT (id) DO NOTHING',
+        v_space.entry_table
+    ) USING p_kinds, p_ids, p_embeddings, v_places;
+    EXECUTE format(
+        'INSERT INTO memvec.%I (id, agent_identity, person_key, session_id, ts, embedding)
+         SELECT c.id, c.agent_identity, c.person_key, c.session_id, c.ts, r.embedding
+           FROM unnest($1, $2, $3) WITH ORDINALITY AS r (kind, id, embedding, place)
+           JOIN memvec.conversations AS c ON c.id = r.id
+          WHERE c.embed AND r.kind = ''turn'' AND r.place = ANY ($4)
+          ORDER BY c.id
+         ON CONFLICT (id) DO NOTHING',
+        v_space.turn_table
+    ) USING p_kinds, p_ids, p_embeddings, v_places;
+    DELETE FROM memvec.embedding_work AS w
+     USING unnest(p_kinds, p_ids) WITH ORDINALITY AS r (kind, id, place)
+     WHERE r.place = ANY (v_places) AND w.space_id = p_space AND w.kind = r.kind AND w.row_id = r.id;
 END;
 $$;
 
