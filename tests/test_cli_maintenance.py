@@ -283,6 +283,28 @@ def test_an_erased_person_is_in_no_dump_and_no_outbox(
     assert kept.encode() in files
 
 
+def test_a_person_is_erased_whatever_alias_their_key_has(
+    run: Commands, memvec: Memvec, database: Database, theme: str
+) -> None:
+    key = f"agent:main:telegram:dm:{uuid4().int % 10**12:012d}"
+    memvec.add_memory(key, "memory", "said in a chat")
+    with database.admin() as admin:
+        admin.execute("INSERT INTO memvec.identity_aliases VALUES (%s, %s)", [key, theme])
+    memvec.add_memory(key, "memory", "said as the theme")
+    queue = Outbox.open(run.home)
+    for who in (key, theme):
+        queue.put("append_turn", who, {"session_id": "s", "role": "user", "content": "waits"}, None)
+    done = run("erase", "--person", "-", "--execute", "--json", stdin=f"{key}\n")
+    assert done.rows()["outbox of this home", "deleted"] == (1, 1, 0)
+    assert done.rows()["memory_entries", "deleted"] == (1, 1, 0)
+    assert done.rows()["identity_aliases", "deleted"] == (1, 1, 0)
+    assert f'leads that key to theme "{theme}"' in done.err
+    with database.admin() as admin:
+        query = "SELECT content FROM memvec.memory_entries WHERE agent_identity = %s"
+        assert admin.execute(query, [theme]).fetchall() == [("said as the theme",)]
+    assert key not in dumped(database)
+
+
 def test_an_erased_theme_leaves_its_outbox_too(run: Commands, memvec: Memvec, theme: str) -> None:
     memvec.add_memory(theme, "memory", "a note")
     queue = Outbox.open(run.home)

@@ -167,6 +167,35 @@ def test_maintenance_does_not_wait_for_ever_and_says_for_whom(
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("operation", ["remap", "cleanup", "erase_theme", "prune"])
+def test_maintenance_and_housekeeping_keep_apart(
+    database: Database, admin_dsn: str, theme: str, operation: str
+) -> None:
+    """Both touch counts and old records, each in its own order: at once they could block each other."""
+    calls: dict[str, tuple[str, list[object]]] = {
+        "remap": ("SELECT memvec.remap(%s, %s, false)", [theme, f"{theme}-new"]),
+        "cleanup": ("SELECT memvec.cleanup(ARRAY[%s], false)", [theme]),
+        "erase_theme": ("SELECT memvec.erase_theme(%s, false)", [theme]),
+        "prune": ("SELECT memvec.prune(5000, false)", []),
+    }
+    query, arguments = calls[operation]
+    with psycopg.connect(database.runtime_dsn) as keeper, psycopg.connect(admin_dsn) as admin:
+        write(keeper, theme, "kept")
+        keeper.commit()
+        assert keeper.execute("SELECT * FROM memvec.housekeeping()").fetchall()
+        with pytest.raises(psycopg.Error) as refused:
+            admin.execute(query.encode(), arguments)
+        assert refused.value.sqlstate == "MV008"
+        assert "housekeeping is in use" in str(refused.value.diag.message_primary)
+        assert f"process {keeper.info.backend_pid}" in str(refused.value.diag.message_detail)
+        admin.rollback()
+        write(keeper, theme, "nobody was kept from writing")
+        keeper.commit()
+        admin.execute(query.encode(), arguments)
+        assert keeper.execute("SELECT * FROM memvec.housekeeping()").fetchall() == []
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_writer_does_not_wait_for_ever_and_says_for_whom(
     database: Database, admin_dsn: str, theme: str
 ) -> None:

@@ -58,7 +58,12 @@ def erase(
     step = _step(memvec, person, theme)
     step(True, None)  # refuses what is no person or theme before anything else is looked at
     queue = _outbox_of(hermes_home)
-    meant = _meant(memvec, person if person is not None else str(theme))
+    meant = _meant(memvec, person if person is not None else str(theme), person=person is not None)
+    if person is not None and (led := memvec.canonical_identity(person)).person_key is None:
+        note(
+            f'An alias leads that key to theme "{led.agent_identity}": what was written since is the theme\'s'
+            " and stays."
+        )
     if not execute:
         lines = planned(step(True, None))
         if queue is not None:
@@ -129,13 +134,19 @@ def _keys(
     return [key for key in queue.keys() if meant(*key)]  # noqa: SIM118 (no mapping)
 
 
-def _meant(memvec: Memvec, key: str) -> Callable[[str | None, str | None], bool]:
-    """Whether an operation put with an identity and a governance would be written where ``key`` leads."""
-    whose = memvec.canonical_identity(key)
+def _meant(memvec: Memvec, key: str, *, person: bool) -> Callable[[str | None, str | None], bool]:
+    """Whether an operation put with an identity and a governance is of the theme, or of the person, ``key``
+    stands for. A person is meant by their own key as well, whatever aliases make of it."""
+
+    def ends(found: Identity, own: Identity) -> set[object]:
+        return {one.person_key for one in (found, own)} - {None} if person else {found.agent_identity}
+
+    whose = ends(memvec.canonical_identity(key), memvec.canonical_identity(key, {}))
 
     def meant(identity: str | None, governance: str | None) -> bool:
         found = _acting_as(memvec, identity, governance)
-        return (found.agent_identity, found.person_key) == (whose.agent_identity, whose.person_key)
+        own = memvec.canonical_identity(identity, {}) if person else found
+        return not whose.isdisjoint(ends(found, own))
 
     return meant
 

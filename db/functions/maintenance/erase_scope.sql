@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION memvec.erase_scope(
     p_operation text,
     p_themes text [],
-    p_person uuid,
+    p_persons uuid [],
     p_deep boolean,
     p_dry_run boolean,
     p_limit integer,
@@ -31,30 +31,31 @@ DECLARE
 BEGIN
     IF NOT p_dry_run THEN
         PERFORM memvec.hold_themes(
-            p_themes || CASE WHEN p_person IS NOT NULL THEN '{whatsapp-dm,external-group}'::text[] ELSE '{}' END
+            p_themes || CASE WHEN p_persons IS NOT NULL THEN '{whatsapp-dm,external-group}'::text[] ELSE '{}' END,
+            p_alone => p_deep
         );
     END IF;
-    SELECT jsonb_object_agg(c.table_name, c.rows) INTO v_before FROM memvec.scope_counts(p_themes, p_person, p_deep) AS c;
+    SELECT jsonb_object_agg(c.table_name, c.rows) INTO v_before FROM memvec.scope_counts(p_themes, p_persons, p_deep) AS c;
 
     IF p_deep THEN
         SELECT coalesce(array_agg(e.id), '{}') INTO v_edges
-          FROM (SELECT s.id FROM memvec.scope_edges(p_themes, p_person) AS s LIMIT v_left) AS e;
+          FROM (SELECT s.id FROM memvec.scope_edges(p_themes, p_persons) AS s LIMIT v_left) AS e;
         v_left := v_left - cardinality(v_edges);
         SELECT coalesce(array_agg(r.id), '{}') INTO v_history
           FROM (SELECT h.id FROM memvec.memory_history AS h
-                 WHERE h.person_key = p_person OR h.agent_identity = ANY (p_themes)
+                 WHERE h.person_key = ANY (p_persons) OR h.agent_identity = ANY (p_themes)
                  ORDER BY h.id LIMIT v_left) AS r;
         v_left := v_left - cardinality(v_history);
         v_all := (v_before ->> 'memory_agent_edges')::bigint + (v_before ->> 'memory_history')::bigint;
     END IF;
     SELECT coalesce(array_agg(r.id), '{}') INTO v_entries
       FROM (SELECT m.id FROM memvec.memory_entries AS m
-             WHERE m.person_key = p_person OR m.agent_identity = ANY (p_themes)
+             WHERE m.person_key = ANY (p_persons) OR m.agent_identity = ANY (p_themes)
              ORDER BY m.id LIMIT v_left) AS r;
     v_left := v_left - cardinality(v_entries);
     SELECT coalesce(array_agg(r.id), '{}') INTO v_turns
       FROM (SELECT c.id FROM memvec.conversations AS c
-             WHERE c.person_key = p_person OR c.agent_identity = ANY (p_themes)
+             WHERE c.person_key = ANY (p_persons) OR c.agent_identity = ANY (p_themes)
              ORDER BY c.id LIMIT v_left) AS r;
     v_all := v_all + (v_before ->> 'memory_entries')::bigint + (v_before ->> 'conversations')::bigint;
     v_last := cardinality(v_edges) + cardinality(v_history) + cardinality(v_entries) + cardinality(v_turns) = v_all;
@@ -86,12 +87,12 @@ BEGIN
             'identity_aliases', v_before -> 'identity_aliases'
         );
         IF NOT p_dry_run THEN
-            PERFORM memvec.forget_themes(p_themes, p_person);
+            PERFORM memvec.forget_themes(p_themes, p_persons);
         END IF;
     END IF;
 
     IF NOT p_dry_run THEN
-        SELECT jsonb_object_agg(c.table_name, c.rows) INTO v_after FROM memvec.scope_counts(p_themes, p_person, p_deep) AS c;
+        SELECT jsonb_object_agg(c.table_name, c.rows) INTO v_after FROM memvec.scope_counts(p_themes, p_persons, p_deep) AS c;
     END IF;
     SELECT array_agg(
                ROW(b.key, CASE b.key WHEN 'applied_ops' THEN 'emptied' ELSE 'deleted' END,

@@ -1,5 +1,5 @@
 -- The small upkeep that recall and retention need, cheap enough to be called by every host now and then: whoever comes while
--- another is at it goes away at once.
+-- another is at it, or while maintenance changes the same records, goes away at once.
 CREATE OR REPLACE FUNCTION memvec.housekeeping()
 RETURNS TABLE (task text, rows bigint)
 LANGUAGE plpgsql
@@ -10,7 +10,7 @@ AS $$
 DECLARE
     v_rows bigint;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('memvec housekeeping', 0)) THEN
+    IF NOT pg_try_advisory_xact_lock(memvec.housekeeping_lock()) THEN
         RETURN;
     END IF;
 
@@ -53,6 +53,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.housekeeping IS
-'Renews the estimates that recall plans by (theme_counts, term_statistics), measures the floor of spaces that have none, forgets applied operations and history past their time, frees expired embedding leases, and returns what it did. Bounded in work; returns no row when another session is at it.';
+'Renews the estimates that recall plans by (theme_counts, term_statistics), measures the floor of spaces that have none, forgets applied operations and history past their time, frees expired embedding leases, and returns what it did. Bounded in work; returns no row when another session is at it or maintenance is under way.';
 REVOKE ALL ON FUNCTION memvec.housekeeping FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.housekeeping TO memvec_runtime, memvec_admin;

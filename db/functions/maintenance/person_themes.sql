@@ -1,6 +1,6 @@
 -- Rows that came in under a chat's raw key, before or past the write functions, are that person's too. The themes that exist are
 -- read one by one from the index, not from every row.
-CREATE OR REPLACE FUNCTION memvec.person_themes(p_person uuid)
+CREATE OR REPLACE FUNCTION memvec.person_themes(p_persons uuid [])
 RETURNS text []
 LANGUAGE plpgsql
 STABLE
@@ -30,7 +30,7 @@ BEGIN
     )
     SELECT array_agg(t.theme ORDER BY t.theme) INTO v_themes
       FROM themes AS t
-     WHERE memvec.person_key(memvec.clean_key(t.theme), memvec.classify_key(memvec.clean_key(t.theme))) = p_person
+     WHERE memvec.person_key(memvec.clean_key(t.theme), memvec.classify_key(memvec.clean_key(t.theme))) = ANY (p_persons)
        AND NOT memvec.is_sink(t.theme);
     RETURN coalesce(v_themes, '{}');
 END;

@@ -1,4 +1,4 @@
-CREATE OR REPLACE FUNCTION memvec.scope_edges(p_themes text [], p_person uuid)
+CREATE OR REPLACE FUNCTION memvec.scope_edges(p_themes text [], p_persons uuid [])
 RETURNS TABLE (id bigint)
 LANGUAGE plpgsql
 STABLE
@@ -9,11 +9,11 @@ BEGIN
     RETURN QUERY
         SELECT e.id
           FROM memvec.memory_agent_edges AS e
-         WHERE e.parent_person = p_person
+         WHERE e.parent_person = ANY (p_persons)
             OR e.parent_identity = ANY (p_themes)
             OR e.child_identity = ANY (p_themes)
             OR EXISTS (SELECT FROM memvec.conversations AS c
-                        WHERE c.person_key = p_person AND c.agent_identity = e.child_identity AND c.session_id = e.child_session_id)
+                        WHERE c.person_key = ANY (p_persons) AND c.agent_identity = e.child_identity AND c.session_id = e.child_session_id)
          ORDER BY e.id;
 END;
 $$;

@@ -9,12 +9,13 @@ SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '5s'
 AS $$
 DECLARE
-    v_key bigint := memvec.theme_lock(p_agent_identity);
+    v_key bigint := coalesce(memvec.theme_lock(p_agent_identity), memvec.housekeeping_lock());
     v_seconds double precision := least(
         memvec.setting('lock_seconds')::double precision, nullif(extract(epoch FROM p_lock_timeout::interval), 0)
     );
     -- A theme whose name is a chat's raw key exists where an import left one; it is not told.
     v_named text := CASE
+        WHEN p_agent_identity IS NULL THEN 'housekeeping'
         WHEN memvec.classify_key(memvec.clean_key(p_agent_identity)) IN ('direct', 'group') AND NOT memvec.is_sink(p_agent_identity)
             THEN 'the theme of a chat'
         ELSE format('theme "%s"', p_agent_identity)
@@ -41,7 +42,7 @@ BEGIN
        AND l.classid::bigint << 32 | l.objid::bigint = v_key
        AND (l.granted OR l.mode = 'ExclusiveLock')
        AND l.pid <> pg_backend_pid();
-    IF p_exclusive THEN
+    IF p_exclusive OR p_agent_identity IS NULL THEN
         RAISE EXCEPTION USING
             ERRCODE = 'MV008',
             MESSAGE = format('%s is in use and was not free within %s s', v_named, round(v_seconds::numeric, 1)),
@@ -57,5 +58,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.wait_for_theme IS
-'Waits for the lock on a theme, shared or exclusive, for setting lock_seconds or the caller''s own lock_timeout if that is shorter. Errors: MV008 it was not free in time, with who held it. Internal.';
+'Waits for the lock on a theme (NULL: that of housekeeping), shared or exclusive, for setting lock_seconds or the caller''s own lock_timeout if that is shorter. Errors: MV008 it was not free in time, with who held it. Internal.';
 REVOKE ALL ON FUNCTION memvec.wait_for_theme FROM public;

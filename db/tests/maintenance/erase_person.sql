@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(36);
+SELECT plan(43);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -164,6 +164,55 @@ SELECT is(
     'the person may begin anew'
 );
 RESET SESSION AUTHORIZATION;
+
+-- Aliases that come and go
+
+CREATE FUNCTION pg_temp.say(p_key text, p_content text, p_alias_of text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    DELETE FROM memvec.identity_aliases AS a WHERE a.alias = p_key;
+    IF p_alias_of IS NOT NULL THEN
+        INSERT INTO memvec.identity_aliases VALUES (p_key, p_alias_of);
+    END IF;
+    PERFORM memvec.add_memory(p_key, 'memory', p_content);
+END
+$$;
+SELECT pg_temp.say('agent:main:telegram:dm:erase-eve', 'erasedlime 1 eve');
+SELECT pg_temp.say('agent:main:telegram:dm:erase-eve', 'erasedlime 2 eve', 'external-group');
+SELECT pg_temp.say('agent:main:telegram:dm:erase-eve', 'erasedlime 3 eve', 'erase-child');
+SELECT memvec_tests.act_as('tap_admin');
+SET LOCAL client_min_messages = error;
+SELECT is((SELECT sum(rows) FROM memvec.erase_person('agent:main:telegram:dm:erase-eve') WHERE table_name = 'memory_entries'), 2::numeric,
+          'what was written before an alias led the key away is counted');
+CREATE TEMP TABLE led AS SELECT * FROM memvec.erase_person('agent:main:telegram:dm:erase-eve', false);
+RESET client_min_messages;
+RESET SESSION AUTHORIZATION;
+SELECT is((SELECT sum(remaining) FROM led), 0::numeric, 'and erased from both sinks');
+SELECT is((SELECT array_agg(content) FROM memvec.memory_entries WHERE content LIKE 'erasedlime%'), '{erasedlime 3 eve}',
+          'what the theme was given since is the theme''s');
+SELECT is(pg_temp.left_of('erase-eve'), 0::bigint, 'the alias is gone with the key');
+
+SELECT pg_temp.say('erase-nick', 'erasedlime 4 eve', 'agent:main:telegram:dm:erase-eve');
+SELECT memvec_tests.act_as('tap_admin');
+SELECT is((SELECT sum(rows) FROM memvec.erase_person('agent:main:telegram:dm:erase-eve', false) WHERE table_name IN ('memory_entries', 'identity_aliases')),
+          2::numeric, 'an alias that leads to the key goes with it');
+RESET SESSION AUTHORIZATION;
+SELECT is(pg_temp.left_of('erase-eve'), 0::bigint, 'so the key is nowhere');
+
+-- A table without rows
+
+DELETE FROM memvec.identity_aliases;
+INSERT INTO memvec.identity_aliases SELECT 'agent:main:telegram:dm:erase-zoe:' || i, 'whatsapp-dm' FROM generate_series(1, 3) AS i;
+ANALYZE memvec.identity_aliases;
+SELECT memvec_tests.act_as('tap_admin');
+SELECT sum(e.rows) AS gone FROM generate_series(1, 3) AS i, memvec.erase_person('agent:main:telegram:dm:erase-zoe:' || i, false) AS e \gset
+RESET SESSION AUTHORIZATION;
+SELECT is(
+    (SELECT count(*) FROM pg_stats WHERE schemaname = 'memvec' AND histogram_bounds::text LIKE '%erase-zoe%'),
+    CASE WHEN current_setting('server_version_num')::integer < 180000 THEN 1 ELSE 0 END::bigint,
+    'the planner keeps no sample of a table that is empty now, where the server can be told so'
+);
 
 SELECT * FROM finish();
 ROLLBACK;
