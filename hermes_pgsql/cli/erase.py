@@ -138,8 +138,8 @@ def _meant(memvec: Memvec, key: str, *, person: bool) -> Callable[[str | None, s
     """Whether an operation put with an identity and a governance is of the theme, or of the person, ``key``
     stands for. A person is meant by their own key as well, whatever aliases make of it."""
 
-    def ends(found: Identity, own: Identity) -> set[object]:
-        return {one.person_key for one in (found, own)} - {None} if person else {found.agent_identity}
+    def ends(found: Identity, own: Identity) -> frozenset[object]:
+        return frozenset({found.person_key, own.person_key} - {None} if person else {found.agent_identity})
 
     whose = ends(memvec.canonical_identity(key), memvec.canonical_identity(key, {}))
 

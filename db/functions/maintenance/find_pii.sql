@@ -30,9 +30,9 @@ DECLARE
     c_secret_word CONSTANT text := 'pass|pwd|secret|key|token|credential|kennwort|contraseña|пароль|bearer|authorization';
     -- A name of a secret, then a value that stands for itself: with a digit, and neither masked nor a reference.
     c_assignment CONSTANT text := '(?:pass(?:word|wd|phrase)?|pwd|secret|api[-_ ]?key|access[-_ ]?key|private[-_ ]?key|token'
-        || '|credentials?|passwort|kennwort|contraseña|пароль|bearer|authorization)["''`*_]{0,3}\s{0,4}(?:[:=]|\mis\M|\mlautet\M|(?<=bearer))'
+        || '|credentials?|passwort|kennwort|contraseña|пароль|bearer|authorization)["''`*_]{0,3}\s{0,4}(?:[:=]|\m(?:is|ist|es|lautet)\M|(?<=bearer))'
         || '\s{0,4}["''`]?(?:(?:bearer|basic|token)\s+)?(?!\[redacted|\*{3}|\.{3}|<|\$|\{|%|env|os\.)(?=[^\s"''`,;]*[0-9])[^\s"''`,;<>]{6,}';
-    c_email CONSTANT text := '(?<![\w.%+/:-])[\w.%+-]+@(?:[\w-]+\.)+[a-z]{2,}(?![\w:-]|\.\w)';
+    c_email CONSTANT text := '(?<![\w.%+/-])[\w.%+-]+@(?:[\w-]+\.)+[a-z]{2,}(?![\w-]|[.:][\w/~])';
     -- Addresses of chats are numbers, "files" with an @ are no addresses.
     c_no_email CONSTANT text := '@(?:s\.whatsapp\.net|c\.us|g\.us|lid)$|^git@'
         || '|\.(?:png|jpe?g|gif|svg|webp|ico|css|js|mjs|ts|tsx|json|py|md|txt|html?|ya?ml|toml|sql|sh|conf|service|timer|socket|target|mount|local)$';
@@ -55,7 +55,7 @@ DECLARE
         || '|(?<![\w.,/-])\(?0[1-9][0-9]{1,4}\)?[ /-]{1,3}[0-9]{3,4}[ -]?[0-9]{3,6}(?!\w|[.,/-][0-9])'
         || '|(?<![\w.,/-])0[1-9](?:[ .][0-9]{2}){4}(?!\w|[.,/-][0-9])';
     c_unit CONSTANT text := ' ?(?:[kmgt]?i?b|bytes?|rows?|lines?|tokens?|records?|requests?|hits?|[mnuµ]?s|seconds?|items?|users?|times|cycles|%)\M';
-    c_bare CONSTANT text := '(?<![\w.,/=#+])(?:1[2-9][0-9]{9}|[2-9][0-9]{11,12}|0[1-9][0-9]{8,9})(?!\w|[.,/-][0-9]|' || c_unit || ')';
+    c_bare CONSTANT text := '(?<![\w.,/=#+])(?:1[2-9][0-9]{9}|[2-9][0-9]{11,12}|0[1-9][0-9]{8,9}|00[1-9][0-9]{9,12})(?!\w|[.,/-][0-9]|' || c_unit || ')';
     c_in_name CONSTANT text := '(?<![0-9.])[0-9](?:[ .-]?[0-9]){8,14}(?![0-9])';
     c_plain CONSTANT text := CASE WHEN p_name THEN c_in_name ELSE c_bare END;
     v_text text := p_text;

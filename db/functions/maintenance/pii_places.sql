@@ -38,7 +38,8 @@ BEGIN
             RETURN QUERY
                 SELECT e.id, e.parent_identity, p.place, p.content, p.name
                   FROM (SELECT * FROM memvec.memory_agent_edges AS e WHERE e.id > p_after ORDER BY e.id LIMIT p_limit) AS e
-                 CROSS JOIN LATERAL (VALUES ('child_identity', e.child_identity, true),
+                 CROSS JOIN LATERAL (VALUES ('parent_identity', e.parent_identity, true),
+                                            ('child_identity', e.child_identity, true),
                                             ('parent_session_id', e.parent_session_id, true),
                                             ('child_session_id', e.child_session_id, true),
                                             ('attrs', e.attrs::text, false)) AS p (place, content, name)
