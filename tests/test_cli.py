@@ -257,7 +257,7 @@ def test_add_and_search_by_meaning(run: Commands, endpoint: None, database: Data
     shown = run("search", *dsn, "--as", theme, "anvil")
     assert (shown.code, shown.err) == (0, "")
     row = next(line for line in shown.out.splitlines() if "anvil is heavy" in line)
-    assert row.split()[:4] == ["1", theme, "memory", "1.00"]
+    assert row.split()[:5] == ["1", str(best["id"]), theme, "memory", "1.00"]
     only_user = run("search", *dsn, "--as", theme, "tea anvil", "--target", "user", "--json").json
     assert {row["target"] for row in only_user["rows"]} == {"user"}
     assert len(run("search", *dsn, "--as", theme, "anvil tea", "--limit", "1", "--json").json["rows"]) == 1
@@ -293,7 +293,30 @@ def test_without_an_endpoint_the_row_is_stored_and_found_by_words(
     assert "note: words only" in shown.err
     nothing = run("search", *dsn, "--as", theme, "zebra")
     assert (nothing.code, nothing.out) == (0, "Nothing found.\n")
+    assert "--scope all" in nothing.err
     assert run("search", *dsn, "--as", theme, "zebra", "--json").json["rows"] == []
+
+
+def test_a_question_registers_no_theme(run: Commands, endpoint: None, database: Database, theme: str) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    assert run("add", *dsn, "--as", theme, "The anvil is heavy").code == 0
+    assert run("search", *dsn, "--as", f"{theme}-misspelt", "anvil").code == 0
+    themes = [row["agent_identity"] for row in run("stats", *dsn, "--json").json["themes"]]
+    assert theme in themes
+    assert f"{theme}-misspelt" not in themes
+
+
+def test_add_masks_secrets_unless_told_not_to(run: Commands, database: Database, theme: str) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    text = "The deploy key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789AB today"
+    for where in ([], ["--session", "s1"]):
+        added = run("add", *dsn, "--as", theme, *where, text)
+        assert added.code == 0
+        assert "note: 1 secret was masked" in added.err
+        found = run("search", *dsn, "--as", theme, *(["--turns"] if where else []), "deploy", "--json").json
+        assert [row["content"] for row in found["rows"]] == ["The deploy key is [redacted] today"]
+    themes = {row["agent_identity"]: row for row in run("stats", *dsn, "--json").json["themes"]}
+    assert themes[theme]["redacted"] == 2
 
 
 def test_turns(run: Commands, endpoint: None, database: Database, theme: str) -> None:

@@ -49,6 +49,7 @@ def add(
     """
     from hermes_pgsql.cli.vectors import vector_of_document
     from hermes_pgsql.opening import open_memvec
+    from hermes_pgsql.redact import redact
 
     if session is None and role is not None:
         raise typer.BadParameter("--role goes with --session.")
@@ -56,16 +57,22 @@ def add(
         raise typer.BadParameter("--target is for entries; a turn (--session) has none.")
     text = " ".join(words) if words else _standard_input()
     settings = settings_with(dsn=dsn)
+    text, masked = redact(text) if settings.redact_secrets else (text, 0)
+    metadata = {"redacted": masked} if masked else None
     memvec = open_memvec(settings)
     # First of all, so that a database that is not there is noticed before anything is embedded.
     agent_identity = memvec.register_agent(theme).agent_identity
     vector = vector_of_document(text, theme, memvec, settings)
     if session is None:
         kind, where = "entry", str(target or Target.memory)
-        row = memvec.add_memory(theme, where, text, embedding=vector.embedding, space=vector.space)
+        row = memvec.add_memory(
+            theme, where, text, metadata=metadata, embedding=vector.embedding, space=vector.space
+        )
     else:
         kind, where = "turn", role or "user"
-        row = memvec.append_turn(theme, session, where, text, embedding=vector.embedding, space=vector.space)
+        row = memvec.append_turn(
+            theme, session, where, text, metadata=metadata, embedding=vector.embedding, space=vector.space
+        )
     if as_json:
         show_json(
             {
@@ -75,11 +82,15 @@ def add(
                 "agent_identity": agent_identity,
                 "embedded": vector.embedding is not None,
                 "why_not_embedded": vector.why_not,
+                "redacted": masked,
             }
         )
         return
     verb = "Stored" if row.outcome == "added" else "Already there:"
     say(f"{verb} {kind} {row.id} ({where}) of {agent_identity}.")
+    if masked:
+        was = "1 secret was" if masked == 1 else f"{masked} secrets were"
+        note(f"{was} masked (redact_secrets in config.yaml)")
     if vector.why_not:
         note(f"stored without a vector, found by words only: {vector.why_not}")
 

@@ -59,30 +59,40 @@ def _root(  # pyright: ignore[reportUnusedFunction]
     """Memory for hermes-agent that lives in PostgreSQL."""
 
 
-app.command()(server.up)
-app.command()(server.down)
-app.command()(migrate.migrate)
-app.command()(install.install)
-app.command()(add.add)
-app.command()(search.search)
-app.command()(stats.stats)
-app.command()(index.index)
-app.command()(reindex.reindex)
-app.command()(history.history)
-app.command()(history.restore)
-app.command(name="scan-pii")(scan_pii.scan_pii)
-app.command()(outbox.outbox)
-app.command()(prune.prune)
-app.command()(cleanup.cleanup)
-app.command()(remap.remap)
-app.command()(erase.erase)
-app.command(name="bind-role")(binding.bind_role)
-app.command(name="unbind-role")(binding.unbind_role)
-app.command()(completion.completion)
-app.add_typer(importing.app, name="import")
-app.command()(export.export)
-app.add_typer(model.commands)
-app.command()(backfill.backfill)
-app.command()(embedder.embedder)
-app.command()(doctor.doctor)
-app.command()(metrics.metrics)
+# The panels of --help, in the order in which a newcomer comes to need them.
+START, USE, WATCH, MAINTAIN, GOVERN, MOVE = (
+    "Set up",
+    "Write and search",
+    "See how it is",
+    "Embeddings and indexes",
+    "Themes, logins and what was deleted",
+    "Move in and out",
+)
+
+app.command(rich_help_panel=START)(server.up)
+app.command(rich_help_panel=START)(server.down)
+app.command(rich_help_panel=START)(install.install)
+app.command(rich_help_panel=START)(migrate.migrate)
+app.command(rich_help_panel=START)(completion.completion)
+app.command(rich_help_panel=USE)(add.add)
+app.command(rich_help_panel=USE)(search.search)
+app.command(rich_help_panel=WATCH)(stats.stats)
+app.command(rich_help_panel=WATCH)(doctor.doctor)
+app.command(rich_help_panel=WATCH)(outbox.outbox)
+app.command(rich_help_panel=WATCH)(metrics.metrics)
+app.command(name="scan-pii", rich_help_panel=WATCH)(scan_pii.scan_pii)
+app.add_typer(importing.app, name="import", rich_help_panel=MOVE)
+app.command(rich_help_panel=MOVE)(export.export)
+app.add_typer(model.commands, rich_help_panel=MAINTAIN)
+app.command(rich_help_panel=MAINTAIN)(backfill.backfill)
+app.command(rich_help_panel=MAINTAIN)(embedder.embedder)
+app.command(rich_help_panel=MAINTAIN)(index.index)
+app.command(rich_help_panel=MAINTAIN)(reindex.reindex)
+app.command(rich_help_panel=GOVERN)(history.history)
+app.command(rich_help_panel=GOVERN)(history.restore)
+app.command(rich_help_panel=GOVERN)(prune.prune)
+app.command(rich_help_panel=GOVERN)(cleanup.cleanup)
+app.command(rich_help_panel=GOVERN)(remap.remap)
+app.command(rich_help_panel=GOVERN)(erase.erase)
+app.command(name="bind-role", rich_help_panel=GOVERN)(binding.bind_role)
+app.command(name="unbind-role", rich_help_panel=GOVERN)(binding.unbind_role)

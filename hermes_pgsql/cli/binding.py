@@ -65,6 +65,9 @@ def unbind_role(
     if as_json:
         show_json({"role": role, "agent_identity": theme, "unbound": gone})
         return
+    if not gone:
+        say(f"{role} was not bound to {'any theme' if theme is None else theme}.")
+        return
     say(f"Took {gone} binding{'' if gone == 1 else 's'} from {role}.")
     if theme is None:
         note(f"{role} may act as any theme now, unless the setting require_binding is on.")

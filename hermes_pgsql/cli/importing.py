@@ -264,6 +264,9 @@ def _show_report(report: Report) -> None:
         )
     if report.masked:
         say(f"{report.masked:,} secrets were masked; rows that held one are embedded anew.")
+    rows = [counts for kind, counts in report.kinds.items() if kind in ("entry", "turn")]
+    if not report.dry_run and sum(counts.added for counts in rows) > sum(counts.vectors for counts in rows):
+        note("what came without a vector is found by its words; by meaning too after: hermes-pgsql backfill")
     for sentence in report.notes:
         note(sentence)
     for place, reason in report.skipped[:_MOST_SHOWN]:

@@ -225,7 +225,7 @@ def _show_tables(tables: Sequence[SpaceTable], coverage: dict[tuple[int, str], C
 
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     grid.add_column("space", justify="right")
-    grid.add_column("model", overflow="fold")
+    grid.add_column("model", no_wrap=True, overflow="fold")
     grid.add_column("dim", justify="right")
     grid.add_column("kind")
     for title in ("with vector", "pending", "failed", "age", "size", "floor"):

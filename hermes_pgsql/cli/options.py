@@ -49,7 +49,10 @@ Batch: TypeAlias = Annotated[
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Theme: TypeAlias = Annotated[
-    str, typer.Option("--as", metavar="THEME", help="Theme (or session key) to act as.", show_default=False)
+    str,
+    typer.Option(
+        "--as", metavar="THEME", help="Theme (see stats) or session key to act as.", show_default=False
+    ),
 ]
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

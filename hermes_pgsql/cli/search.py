@@ -29,7 +29,9 @@ def search(
     until: Until = None,
     explain: Annotated[
         int | None,
-        typer.Option(metavar="ID", show_default=False, help="Tell why this row is found, or is not."),
+        typer.Option(
+            metavar="ID", show_default=False, help="Tell why the row of this id is found, or is not."
+        ),
     ] = None,
     half_life: Annotated[
         float | None,
@@ -123,6 +125,8 @@ def search(
         _show_table(rows)
     else:
         say("Nothing found.")
+        if scope == "own":
+            note("looked only into this theme; --scope all looks into every one, stats lists them.")
     if vector.why_not:
         note(f"words only: {vector.why_not}")
 
@@ -130,12 +134,13 @@ def search(
 def _show_table(rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]) -> None:
     from rich.text import Text
 
-    shown = table("#", "theme", "from", "score", "age", "text", numbers=("#", "score", "age"))
+    shown = table("#", "id", "theme", "from", "score", "age", "text", numbers=("#", "id", "score", "age"))
     shown.columns[-1].ratio = 1
     for rank, row in enumerate(rows, start=1):
         others = len(row.themes) - 1
         shown.add_row(
             str(rank),
+            str(row.id),
             Text(plain(row.agent_identity) + (f" (+{others})" if others > 0 else "")),
             Text(plain(_origin(row))),
             "words" if row.score is None else f"{row.score:.2f}",

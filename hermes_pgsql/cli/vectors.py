@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,12 @@ from hermes_pgsql.errors import DatabaseFailure
 
 if TYPE_CHECKING:
     from hermes_pgsql.embedding import Embedder, Embedding
+    from hermes_pgsql.results import SpaceTable
 
 
 @dataclass(frozen=True, slots=True)
 class TextVector:
-    """A text's vector and the space it belongs to; or neither, and ``why_not``."""
+    """A text's vector and the space it belongs to; or neither, and ``why_not`` if a person should know."""
 
     embedding: Embedding | None
     space: int | None
@@ -51,7 +53,14 @@ def vector_of_question(text: str, identity: str, memvec: Memvec, settings: Setti
         return TextVector(None, None, choice.reason)
     try:
         made = choice.embedder.embed_query(text, settings.embed_timeout)
-        return _in_its_space(made, choice.embedder, identity, memvec)
+        spaces = memvec.describe_spaces()
+        if not spaces:
+            return TextVector(None, None, None)  # nothing has a vector that this one could be compared with
+        # A greeting would put a misspelt theme into the registry: only when it has to say what is missing.
+        space = _matching(spaces, made, choice.embedder)
+        return (
+            TextVector(made, space, None) if space else _in_its_space(made, choice.embedder, identity, memvec)
+        )
     except EmbeddingError as error:
         return TextVector(None, None, str(error))
     finally:
@@ -65,15 +74,18 @@ def _in_its_space(embedding: Embedding, embedder: Embedder, identity: str, memve
         if error.sqlstate != "42501":
             raise
     # A login that may only read cannot say hello; the list of spaces is open to it.
-    space = (embedder.model, len(embedding), embedder.query_prefix, embedder.document_prefix)
-    spaces = {
-        row.space_id
-        for row in memvec.describe_spaces()
-        if (row.model, row.dim, row.query_prefix, row.document_prefix) == space
-    }
-    if not spaces:
+    space = _matching(memvec.describe_spaces(), embedding, embedder)
+    if space is None:
         return TextVector(None, None, f"the database has no space for the model {embedder.model}")
-    return TextVector(embedding, spaces.pop(), None)
+    return TextVector(embedding, space, None)
+
+
+def _matching(spaces: Sequence[SpaceTable], embedding: Embedding, embedder: Embedder) -> int | None:
+    wanted = (embedder.model, len(embedding), embedder.query_prefix, embedder.document_prefix)
+    for row in spaces:
+        if (row.model, row.dim, row.query_prefix, row.document_prefix) == wanted:
+            return row.space_id
+    return None
 
 
 def _greeted(embedding: Embedding, embedder: Embedder, identity: str, memvec: Memvec) -> TextVector:
