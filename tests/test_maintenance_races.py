@@ -167,6 +167,46 @@ def test_maintenance_does_not_wait_for_ever_and_says_for_whom(
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("operation", ["remap", "erase_theme"])
+def test_maintenance_does_not_wait_for_ever_for_a_row(
+    database: Database, admin_dsn: str, theme: str, operation: str
+) -> None:
+    """Who claims or stores vectors and never commits holds rows, without a lock on their theme."""
+    embedder_dsn = database.make_login("memvec_embedder")[1]
+    with psycopg.connect(admin_dsn, autocommit=True) as admin:
+        space = admin.execute("SELECT memvec.add_embedding_space(%s, 3)", [theme]).fetchone()
+        assert space is not None
+        with psycopg.connect(database.runtime_dsn) as runtime:
+            write(runtime, theme, "kept")
+        query = {
+            "remap": f"SELECT memvec.remap('{theme}', '{theme}-new', false)",
+            "erase_theme": f"SELECT memvec.erase_theme('{theme}', false)",
+        }[operation]
+        claim = "SELECT content FROM memvec.claim_pending(%s, 1000)"
+        with psycopg.connect(embedder_dsn) as worker:
+            assert ("kept",) in worker.execute(claim, space).fetchall()
+            with pytest.raises(psycopg.Error) as refused:
+                admin.execute(query.encode())
+            assert refused.value.sqlstate == "MV008"
+            assert "row is in use" in str(refused.value.diag.message_primary)
+            assert f"process {worker.info.backend_pid}" in str(refused.value.diag.message_detail)
+        with admin.transaction(), psycopg.connect(embedder_dsn) as worker:
+            admin.execute(query.encode())
+            if operation == "erase_theme":
+                claimed = worker.execute(
+                    "SELECT content FROM memvec.claim_pending(%s, 1000, p_lease_seconds => 1)", space
+                ).fetchall()
+                assert ("kept",) not in claimed
+        with database.admin() as observer:
+            left = """
+                SELECT FROM memvec.embedding_work AS w
+                 WHERE w.space_id = %s AND w.content_hash = sha256('kept')"""
+            assert len(observer.execute(left, space).fetchall()) == (0 if operation == "erase_theme" else 1)
+            observer.execute("DELETE FROM memvec.memory_entries WHERE agent_identity LIKE %s", [f"{theme}%"])
+        admin.execute("SELECT memvec.drop_embedding_space(%s)", space)
+
+
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("operation", ["remap", "cleanup", "erase_theme", "prune"])
 def test_maintenance_and_housekeeping_keep_apart(
     database: Database, admin_dsn: str, theme: str, operation: str

@@ -29,33 +29,40 @@ DECLARE
     v_after_turn bigint := CASE p_after_kind WHEN 'turn' THEN p_after_id END;
 BEGIN
     -- Claiming is short and embedding long, so claimers take turns instead of skipping each other's rows.
+    -- A row that is being deleted is not claimed, and one that is claimed is not deleted meanwhile: nothing of it stays behind.
     PERFORM pg_advisory_xact_lock(hashtextextended('memvec claim ' || p_space, 0));
     RETURN QUERY EXECUTE format(
         $claim$
         WITH pending AS (
-            (SELECT 'entry' AS kind, m.id, m.content, m.content_hash, m.person_key
-               FROM memvec.memory_entries AS m
-              WHERE m.id > $5
-                AND m.embed
-                AND NOT EXISTS (SELECT FROM memvec.%1$I AS e WHERE e.id = m.id OFFSET 0)
-                AND NOT EXISTS (SELECT FROM memvec.embedding_work AS w
-                                 WHERE w.space_id = $1 AND w.kind = 'entry' AND w.row_id = m.id
-                                   AND NOT memvec.may_embed(w, m.content_hash, $7, $4)
-                                OFFSET 0)
-              ORDER BY m.id
-              LIMIT $2)
+            SELECT * FROM (
+                SELECT 'entry' AS kind, m.id, m.content, m.content_hash, m.person_key
+                  FROM memvec.memory_entries AS m
+                 WHERE m.id > $5
+                   AND m.embed
+                   AND NOT EXISTS (SELECT FROM memvec.%1$I AS e WHERE e.id = m.id OFFSET 0)
+                   AND NOT EXISTS (SELECT FROM memvec.embedding_work AS w
+                                    WHERE w.space_id = $1 AND w.kind = 'entry' AND w.row_id = m.id
+                                      AND NOT memvec.may_embed(w, m.content_hash, $7, $4)
+                                   OFFSET 0)
+                 ORDER BY m.id
+                 LIMIT $2
+                   FOR KEY SHARE OF m SKIP LOCKED
+            ) AS entries
             UNION ALL
-            (SELECT 'turn', c.id, c.content, c.content_hash, c.person_key
-               FROM memvec.conversations AS c
-              WHERE c.id > $6
-                AND c.embed
-                AND NOT EXISTS (SELECT FROM memvec.%2$I AS e WHERE e.id = c.id OFFSET 0)
-                AND NOT EXISTS (SELECT FROM memvec.embedding_work AS w
-                                 WHERE w.space_id = $1 AND w.kind = 'turn' AND w.row_id = c.id
-                                   AND NOT memvec.may_embed(w, c.content_hash, $7, $4)
-                                OFFSET 0)
-              ORDER BY c.id
-              LIMIT $2)
+            SELECT * FROM (
+                SELECT 'turn', c.id, c.content, c.content_hash, c.person_key
+                  FROM memvec.conversations AS c
+                 WHERE c.id > $6
+                   AND c.embed
+                   AND NOT EXISTS (SELECT FROM memvec.%2$I AS e WHERE e.id = c.id OFFSET 0)
+                   AND NOT EXISTS (SELECT FROM memvec.embedding_work AS w
+                                    WHERE w.space_id = $1 AND w.kind = 'turn' AND w.row_id = c.id
+                                      AND NOT memvec.may_embed(w, c.content_hash, $7, $4)
+                                   OFFSET 0)
+                 ORDER BY c.id
+                 LIMIT $2
+                   FOR KEY SHARE OF c SKIP LOCKED
+            ) AS turns
             LIMIT $2
         ), claimed AS (
             INSERT INTO memvec.embedding_work AS w (space_id, kind, row_id, content_hash, leased_until)

@@ -13,9 +13,7 @@ DECLARE
     v_hashes bytea[];
 BEGIN
     IF NOT p_dry_run THEN
-        -- In the order in which store_embeddings takes them.
-        PERFORM FROM memvec.memory_entries AS m WHERE m.id = ANY (p_entries) ORDER BY m.id FOR UPDATE;
-        PERFORM FROM memvec.conversations AS c WHERE c.id = ANY (p_turns) ORDER BY c.id FOR UPDATE;
+        PERFORM memvec.hold_rows(p_entries, p_turns);
     END IF;
 
     FOR v_table IN

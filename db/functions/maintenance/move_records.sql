@@ -1,4 +1,4 @@
--- What is known of a theme besides its rows.
+-- What is known of a theme besides its rows, which have not moved yet.
 CREATE OR REPLACE FUNCTION memvec.move_records(p_old text, p_new text, p_person uuid, p_kind text, p_alias text)
 RETURNS void
 LANGUAGE plpgsql
@@ -27,7 +27,10 @@ BEGIN
     ON CONFLICT (agent_identity) DO UPDATE
        SET first_seen = least(a.first_seen, excluded.first_seen),
            last_seen = greatest(a.last_seen, excluded.last_seen),
-           attrs = excluded.attrs || a.attrs;
+           attrs = excluded.attrs || a.attrs,
+           -- Turns that were there keep the age they had.
+           ttl_days = CASE WHEN EXISTS (SELECT FROM memvec.conversations AS c WHERE c.agent_identity = p_new) THEN a.ttl_days
+                           ELSE coalesce(a.ttl_days, excluded.ttl_days) END;
     DELETE FROM memvec.memory_agents AS a WHERE a.agent_identity = p_old;
 
     INSERT INTO memvec.role_identities AS r (role_name, role_oid, agent_identity, read_all)

@@ -54,16 +54,16 @@ BEGIN
 
     v_changes := memvec.remap_counts(v_ends.old_theme, v_ends.new_theme, v_entries, v_turns, v_ends.alias);
     IF NOT v_dry_run THEN
-        PERFORM FROM memvec.memory_entries AS m
-          WHERE m.agent_identity = v_ends.old_theme OR m.id = ANY (ARRAY(SELECT t.kept FROM unnest(v_entries) AS t))
-          ORDER BY m.id FOR UPDATE;
-        PERFORM FROM memvec.conversations AS c
-          WHERE c.agent_identity = v_ends.old_theme OR c.id = ANY (ARRAY(SELECT t.kept FROM unnest(v_turns) AS t))
-          ORDER BY c.id FOR UPDATE;
+        PERFORM memvec.hold_rows(
+            ARRAY(SELECT m.id FROM memvec.memory_entries AS m WHERE m.agent_identity = v_ends.old_theme
+                  UNION ALL SELECT t.kept FROM unnest(v_entries) AS t),
+            ARRAY(SELECT c.id FROM memvec.conversations AS c WHERE c.agent_identity = v_ends.old_theme
+                  UNION ALL SELECT t.kept FROM unnest(v_turns) AS t)
+        );
         PERFORM memvec.merge_entries(v_entries);
         PERFORM memvec.merge_turns(v_turns);
-        PERFORM memvec.move_rows(v_ends.old_theme, v_ends.new_theme, v_ends.person_key);
         PERFORM memvec.move_records(v_ends.old_theme, v_ends.new_theme, v_ends.person_key, v_ends.kind, v_ends.alias);
+        PERFORM memvec.move_rows(v_ends.old_theme, v_ends.new_theme, v_ends.person_key);
         -- Counted again, for the proof that nothing was left behind.
         SELECT array_agg(ROW(c.table_name, c.action, c.rows, coalesce(s.rows, 0))::memvec.change)
           INTO v_changes
@@ -84,6 +84,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.remap IS
-'Moves everything of theme p_old to theme p_new, under a lock that writers wait for, and returns for each table how many rows are moved or merged, and how many remain under the old name (0). Of a text that both hold one row stays: with a vector if either has one, the newer metadata over the older, all sources. History, edges, registry, settings of retention and role bindings follow; the old name stays as an alias of the new, so that later writes land there too. p_old may be the raw key of a chat (rows imported under it): they go to its sink with their person, and p_new is left away. p_force: needed when more than 10 rows would be merged, or when both themes hold rows and a role is bound to only one of them (it sees both afterwards). A dry run, the default, only counts. Errors: MV001 a blank name, a sink as p_old, the same theme twice, a sink or a theme that is not allowed as p_new, force needed; MV006; MV008 a writer held a theme too long.';
+'Moves everything of theme p_old to theme p_new, under a lock that writers wait for, and returns for each table how many rows are moved or merged, and how many remain under the old name (0). Of a text that both hold one row stays: with a vector if either has one, the newer metadata over the older, all sources. History, edges, registry and role bindings follow, and ttl_days unless p_new has its own or holds turns; the old name stays as an alias of the new, so that later writes land there too. p_old may be the raw key of a chat (rows imported under it): they go to its sink with their person, and p_new is left away. p_force: needed when more than 10 rows would be merged, or when both themes hold rows and a role is bound to only one of them (it sees both afterwards). A dry run, the default, only counts. Errors: MV001 a blank name, a sink as p_old, the same theme twice, a sink or a theme that is not allowed as p_new, force needed; MV006; MV008 a writer held a theme too long.';
 REVOKE ALL ON FUNCTION memvec.remap FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.remap TO memvec_admin;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(55);
+SELECT plan(57);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -239,6 +239,23 @@ SELECT is(
     (SELECT attrs FROM memvec.memory_agents WHERE agent_identity = 'whatsapp-dm'), '{}'::jsonb, 'nor anything about them'
 );
 SELECT is((SELECT count(*) FROM memvec.identity_aliases WHERE alias = 'remap-capital'), 0::bigint, 'a theme is not its own alias');
+
+-- Retention
+
+SELECT memvec_tests.act_as('hermes');
+SELECT memvec.append_turn('remap-ttl-a', 's', 'user', 'old words');
+SELECT memvec.append_turn('remap-ttl-c', 's', 'user', 'other words');
+SELECT memvec.hello('remap-ttl-b');
+RESET SESSION AUTHORIZATION;
+SELECT memvec_tests.act_as('tap_admin');
+SELECT memvec.set_ttl('remap-ttl-a', 30);
+SELECT memvec.remap('remap-ttl-a', 'remap-ttl-b', false);
+RESET SESSION AUTHORIZATION;
+SELECT is((SELECT ttl_days FROM memvec.memory_agents WHERE agent_identity = 'remap-ttl-b'), 30, 'the age follows to a name that holds no turns');
+SELECT memvec_tests.act_as('tap_admin');
+SELECT memvec.remap('remap-ttl-b', 'remap-ttl-c', false);
+RESET SESSION AUTHORIZATION;
+SELECT is((SELECT ttl_days FROM memvec.memory_agents WHERE agent_identity = 'remap-ttl-c'), NULL::integer, 'turns that are there keep theirs');
 
 SELECT * FROM finish();
 ROLLBACK;
