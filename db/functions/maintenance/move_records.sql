@@ -21,16 +21,16 @@ BEGIN
     INSERT INTO memvec.memory_agents AS a (agent_identity, kind, sink, first_seen, last_seen, attrs, ttl_days)
     SELECT p_new, p_kind, memvec.is_sink(p_new), o.first_seen, o.last_seen,
            CASE WHEN memvec.is_sink(p_new) THEN '{}' ELSE o.attrs END,
-           CASE WHEN NOT memvec.is_sink(p_new) THEN o.ttl_days END
+           -- Turns that are there already keep the age they had.
+           CASE WHEN NOT memvec.is_sink(p_new)
+                     AND NOT EXISTS (SELECT FROM memvec.conversations AS c WHERE c.agent_identity = p_new) THEN o.ttl_days END
       FROM memvec.memory_agents AS o
      WHERE o.agent_identity = p_old
     ON CONFLICT (agent_identity) DO UPDATE
        SET first_seen = least(a.first_seen, excluded.first_seen),
            last_seen = greatest(a.last_seen, excluded.last_seen),
            attrs = excluded.attrs || a.attrs,
-           -- Turns that were there keep the age they had.
-           ttl_days = CASE WHEN EXISTS (SELECT FROM memvec.conversations AS c WHERE c.agent_identity = p_new) THEN a.ttl_days
-                           ELSE coalesce(a.ttl_days, excluded.ttl_days) END;
+           ttl_days = coalesce(a.ttl_days, excluded.ttl_days);
     DELETE FROM memvec.memory_agents AS a WHERE a.agent_identity = p_old;
 
     INSERT INTO memvec.role_identities AS r (role_name, role_oid, agent_identity, read_all)
