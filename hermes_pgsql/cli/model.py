@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import age, note, plain, say, share, show, show_json, size, text_cell
+from hermes_pgsql.cli.output import age, note, plain, say, share, show, show_json, size
 from hermes_pgsql.errors import ConfigError, DatabaseFailure
 
 if TYPE_CHECKING:
@@ -231,7 +231,6 @@ def _show_tables(tables: Sequence[SpaceTable], coverage: dict[tuple[int, str], C
     for title in ("with vector", "pending", "failed", "age", "size", "floor"):
         grid.add_column(title, justify="right")
     grid.add_column("index")
-    grid.add_column("prefixes", overflow="fold")
     for table in tables:
         row = coverage.get((table.space_id, table.kind))
         grid.add_row(
@@ -246,12 +245,14 @@ def _show_tables(tables: Sequence[SpaceTable], coverage: dict[tuple[int, str], C
             size(table.bytes),
             "-" if table.min_similarity is None else f"{table.min_similarity:.2f}",
             table.index_state or "-",
-            text_cell(_prefixes(table), 80),
         )
     show(grid)
+    for space, prefixes in {table.space_id: _prefixes(table) for table in tables}.items():
+        if prefixes:
+            say(f"space {space}: {prefixes}")
 
 
 def _prefixes(table: SpaceTable) -> str:
     if not table.query_prefix and not table.document_prefix:
         return ""
-    return f"{table.query_prefix!r} / {table.document_prefix!r}"
+    return f"before questions {table.query_prefix!r}, before stored text {table.document_prefix!r}"
