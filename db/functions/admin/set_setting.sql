@@ -33,8 +33,10 @@ BEGIN
     END IF;
 
     UPDATE memvec.settings AS s SET value = v_value WHERE s.name = p_name;
-    IF p_name = 'search_language' AND v_value <> v_setting.value THEN
+    IF p_name IN ('search_language', 'turn_date_words') AND v_value <> v_setting.value THEN
         UPDATE memvec.settings AS s SET value = (s.value::integer + 1)::text WHERE s.name = 'search_version';
+    END IF;
+    IF p_name = 'search_language' AND v_value <> v_setting.value THEN
         -- Rows of the language before must be found until memvec.reindex_search has renewed them.
         UPDATE memvec.settings AS s
            SET value = array_to_string(

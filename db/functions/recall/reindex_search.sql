@@ -1,4 +1,4 @@
--- After a change of search_language or of search_vector itself, rows are renewed a few at a time. Rows that are not yet are
+-- After a change of search_language, of turn_date_words or of search_vector itself, rows are renewed a few at a time. Rows that are not yet are
 -- found all the same: until the last one is renewed, questions are also put in the languages before (query_terms).
 CREATE OR REPLACE FUNCTION memvec.reindex_search(p_limit integer DEFAULT 1000)
 RETURNS bigint
@@ -9,6 +9,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_version integer := memvec.setting('search_version')::integer;
+    v_date_words text := memvec.setting('turn_date_words');
     v_left integer := greatest(0, coalesce(p_limit, 1000));
     v_entries integer;
     v_turns integer;
@@ -28,7 +29,7 @@ BEGIN
         SELECT c.id FROM memvec.conversations AS c WHERE c.search_version < v_version LIMIT v_left FOR NO KEY UPDATE SKIP LOCKED
     )
     UPDATE memvec.conversations AS c
-       SET search = memvec.search_vector(c.content), search_version = v_version
+       SET search = memvec.turn_vector(c.content, c.ts, NULL, v_date_words), search_version = v_version
       FROM older AS o
      WHERE c.id = o.id;
     GET DIAGNOSTICS v_turns = ROW_COUNT;

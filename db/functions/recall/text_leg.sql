@@ -17,6 +17,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+    c_lifted CONSTANT integer := 500;
     v_words text[] := memvec.query_terms(p_query);
     v_terms tsquery[];
     v_any tsquery;
@@ -27,6 +28,7 @@ DECLARE
     v_rows bigint;
     v_total bigint;
     v_most bigint;
+    v_neighbours double precision := memvec.setting('turn_neighbours')::double precision;
     v_found record;
     v_more record;
 BEGIN
@@ -66,6 +68,23 @@ BEGIN
     IF v_found.ids IS NULL THEN
         RETURN;
     END IF;
+    IF p_kind = 'turn' AND v_neighbours > 0 THEN
+        RETURN QUERY
+            WITH found AS MATERIALIZED (
+                SELECT s.id, s.score, s.words_share
+                  FROM memvec.score_matches(v_found.ids, v_found.vectors, v_found.seen, v_terms, v_rarity, v_rows, greatest(p_depth, c_lifted)) AS s
+            ), lifted AS (
+                SELECT l.*
+                  FROM (SELECT array_agg(f.id) AS ids, array_agg(f.score) AS scores FROM found AS f) AS f,
+                       memvec.lifted_turns(f.ids, f.scores, v_neighbours) AS l
+            )
+            SELECT l.id, (row_number() OVER (ORDER BY l.score DESC, l.seen DESC, l.id DESC))::integer, l.score, f.words_share
+              FROM lifted AS l
+              JOIN found AS f ON f.id = l.id
+             ORDER BY 2
+             LIMIT p_depth;
+        RETURN;
+    END IF;
     RETURN QUERY
         SELECT s.id, s.position::integer, s.score, s.words_share
           FROM memvec.score_matches(v_found.ids, v_found.vectors, v_found.seen, v_terms, v_rarity, v_rows, p_depth)
@@ -74,5 +93,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.text_leg IS
-'Returns the rows of a filter that hold words of a question: row id, rank from 1, score, and the share of the question''s words that the row holds. Where the rarest words find fewer than p_wanted rows (or 20), the newest rows with the other words are added. Internal.';
+'Returns the rows of a filter that hold words of a question: row id, rank from 1, score, and the share of the question''s words that the row holds. A turn''s score counts its neighbours'' (lifted_turns). Where the rarest words find fewer than p_wanted rows (or 20), the newest rows with the other words are added. Internal.';
 REVOKE ALL ON FUNCTION memvec.text_leg FROM public;

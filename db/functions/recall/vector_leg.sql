@@ -22,6 +22,7 @@ AS $$
 DECLARE
     v_space memvec.embedding_spaces := memvec.checked_space(p_space, p_embedding);
     v_exact_rows bigint := memvec.setting('exact_rows')::bigint;
+    v_neighbours double precision := memvec.setting('turn_neighbours')::double precision;
     v_rows bigint;
     v_near integer;
     v_ids bigint[];
@@ -47,9 +48,25 @@ BEGIN
           FROM memvec.vector_indexed(p_kind, v_space, p_embedding, p_filter, v_near) AS v;
     END IF;
     IF v_near IS NULL OR coalesce(cardinality(v_ids), 0) < v_near THEN
+        SELECT array_agg(v.id), array_agg(v.distance)
+          INTO v_ids, v_distances
+          FROM memvec.vector_exact(p_kind, v_space, p_embedding, p_filter, p_depth) AS v;
+    END IF;
+    IF p_kind = 'turn' AND v_neighbours > 0 THEN
+        -- Nearness is counted from the farthest of the leg, since models differ in what they call unrelated.
         RETURN QUERY
-            SELECT v.id, (rank() OVER (ORDER BY v.distance))::integer, v.distance
-              FROM memvec.vector_exact(p_kind, v_space, p_embedding, p_filter, p_depth) AS v;
+            WITH found AS MATERIALIZED (
+                SELECT f.id, f.distance, max(f.distance) OVER () - f.distance AS nearness
+                  FROM unnest(v_ids, v_distances) AS f (id, distance)
+            ), lifted AS (
+                SELECT l.*
+                  FROM (SELECT array_agg(f.id) AS ids, array_agg(f.nearness) AS scores FROM found AS f) AS f,
+                       memvec.lifted_turns(f.ids, f.scores, v_neighbours) AS l
+            )
+            SELECT f.id, (rank() OVER (ORDER BY l.score DESC))::integer, f.distance
+              FROM lifted AS l
+              JOIN found AS f ON f.id = l.id
+             ORDER BY 2, f.id DESC;
         RETURN;
     END IF;
     RETURN QUERY
@@ -59,5 +76,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.vector_leg IS
-'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1 (the same for equal distances), cosine distance. Up to setting exact_rows rows in the filter, or while that is cheaper, all are compared; above, the HNSW index gives setting hnsw_candidates rows, or p_wanted if that is more. Errors: MV004, MV005. Internal.';
+'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1 (the same for equal distances), cosine distance. A turn''s rank counts its neighbours'' nearness (lifted_turns), its distance does not. Up to setting exact_rows rows in the filter, or while that is cheaper, all are compared; above, the HNSW index gives setting hnsw_candidates rows, or p_wanted if that is more. Errors: MV004, MV005. Internal.';
 REVOKE ALL ON FUNCTION memvec.vector_leg FROM public;

@@ -14,6 +14,7 @@ DECLARE
     v_hashes bytea[];
     v_language regconfig;
     v_version integer;
+    v_date_words text := memvec.setting('turn_date_words');
     v_new bigint[];
     v_found bigint;
 BEGIN
@@ -32,13 +33,14 @@ BEGIN
                 search_version, embed, ts, metadata)
         SELECT t.agent_identity, t.person_key, coalesce(memvec.clean_session(t.session_id), 'default'),
                memvec.clean_session(t.parent_session_id), t.role, t.trimmed, t.content_hash,
-               memvec.search_vector(t.trimmed, v_language), v_version, coalesce(t.embed, true),
-               CASE WHEN t.ts BETWEEN '0001-01-02Z' AND '9999-12-30Z' THEN t.ts ELSE now() END,
+               memvec.turn_vector(t.trimmed, t.dated, v_language, v_date_words), v_version, coalesce(t.embed, true),
+               t.dated,
                memvec.as_object(t.metadata)
-          FROM unnest(p_turns, v_contents, v_hashes) AS t (
-                   ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata, embed,
-                   trimmed, content_hash
-               )
+          FROM (SELECT u.*, CASE WHEN u.ts BETWEEN '0001-01-02Z' AND '9999-12-30Z' THEN u.ts ELSE now() END AS dated
+                  FROM unnest(p_turns, v_contents, v_hashes) AS u (
+                           ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata,
+                           embed, trimmed, content_hash
+                       )) AS t
         ON CONFLICT (agent_identity, session_id, content_hash, role, person_key) DO NOTHING
         RETURNING c.id
     )

@@ -3,6 +3,8 @@ SELECT plan(26);
 SELECT memvec_tests.alone();
 
 SELECT is(memvec_tests.callers('memvec.vector_leg'), '{}', 'internal');
+-- What turns do to each other is lifted_turns' business.
+UPDATE memvec.settings SET value = '0' WHERE name = 'turn_neighbours';
 
 -- 400 notes in one theme, 120 in another, 300 turns in three sessions, each with its vector.
 SELECT memvec_tests.act_as('tap_admin');
