@@ -16,7 +16,8 @@ def reindex(
     dsn: Dsn = None,
     as_json: AsJson = False,
 ) -> None:
-    """Renew the words by which rows are found, after search_language was changed. Agents go on meanwhile.
+    """Renew the words by which rows are found, after search_language or turn_date_words was changed.
+    Agents go on meanwhile.
 
     \b
     Examples:
