@@ -27,12 +27,14 @@ from hermes_pgsql.embedded import EmbeddedServer
 
 TINY = {
     "apply_ops": ["--rounds", "1", "--batch", "2"],
+    "backfill": ["--rows", "40", "--peer-rows", "4"],
     "filtered": ["--rows", "300", "600", "--questions", "2", "--rounds", "1"],
     "growth": ["--rows", "700", "760", "--calls", "12"],
     "hooks": ["--calls", "3"],
     "import_rows": ["--rows", "40"],
     "latency": ["--rows", "1500", "--calls", "2"],
     "maintenance": ["--rows", "60", "--beside", "60", "--dim", "8", "--turns", "400", "--old", "90"],
+    "model_change": ["--rows", "40"],
     "throughput": ["--part", "0.01", "--rows", "1000", "--clients", "1", "5", "--seconds", "0.2"],
     "write_path": ["--puts", "20"],
 }

@@ -166,13 +166,21 @@ def test_strange_clients_hurt_nobody(served: Served) -> None:
     assert served.embed("still there")
 
 
-def test_connections_are_bounded_and_given_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served.server, "_connections", threading.BoundedSemaphore(3))
-    many = [socket.create_connection(("127.0.0.1", served.server.server_port)) for _ in range(4)]
-    many[3].settimeout(30)
-    assert many[3].recv(1) == b""  # one too many
-    for one in many:
-        one.close()
+def test_connections_are_bounded_and_given_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes_pgsql.embedding.serve.MAX_CONNECTIONS", 3)
+    narrow = Served(folder)
+    try:
+        for _again in range(2):
+            many = [socket.create_connection(("127.0.0.1", narrow.server.server_port)) for _ in range(4)]
+            many[3].settimeout(60)
+            assert many[3].recv(1) == b""  # one too many
+            for one in many:
+                one.close()
+            places = narrow.server._connections
+            assert all(places.acquire(timeout=60) for _place in range(3))
+            places.release(3)
+    finally:
+        narrow.stop()
 
 
 def test_a_token_is_asked_for_when_there_is_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,8 @@ DATA = {
         SELECT 'ops', 's1', 'user', t, sha256(convert_to(t, 'UTF8')), to_tsvector('english', t), 1
           FROM (VALUES ('who has the key of the harbour gate?')) AS v (t);
         INSERT INTO memvec.memory_history (entry_id, agent_identity, target, content, created_at, updated_at,
-                                           metadata, action)
-        VALUES (99, 'ops', 'memory', 'the harbour gate opens at five', now(), now(), '{}', 'replace');
+                                           metadata, embed, action)
+        VALUES (99, 'ops', 'memory', 'the harbour gate opens at five', now(), now(), '{}', true, 'replace');
         """,
     4: """
         INSERT INTO memvec.applied_ops (op_id, outcome, row_id)
