@@ -19,7 +19,7 @@ SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_space memvec.embedding_spaces := memvec.checked_space(p_space, NULL);
+    v_space memvec.embedding_spaces;
     v_places bigint[] := '{}';
     v_row record;
     v_hash bytea;
@@ -29,6 +29,7 @@ DECLARE
     v_everybody boolean := pg_has_role(session_user, 'memvec_embedder', 'MEMBER') OR pg_has_role(session_user, 'memvec_admin', 'MEMBER');
 BEGIN
     PERFORM memvec.assert_read_committed();
+    v_space := memvec.checked_space(p_space, NULL);
     stored := 0;
     changed := 0;
     gone := 0;
