@@ -11,7 +11,7 @@ HOST_PIP_INSTALL = build/host/bin/python -m pip --disable-pip-version-check --no
 ROLE = hermes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tap test-pg16 pytest test-host coverage migrate lint format bench docs privileges docs-check clean
+.PHONY: help demo test tap test-pg16 pytest pytest-programs pytest-rest test-host coverage migrate lint format bench docs privileges docs-check clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed 's/:.*## /|/' | while IFS='|' read -r name what; do \
@@ -20,10 +20,10 @@ help: ## this list
 demo: $(VENV)/.demo ## see it work, on a server of its own: nothing needed but Python 3.11+
 	@$(PY) examples/demo.py </dev/null
 
-# Two suites at a time: the Python tests mostly wait. What a suite prints appears when it ends.
+# Three suites at a time: most tests mostly wait. What a suite prints appears when it ends.
 test: $(VENV)/.test ## every test (PGSQL_TEST_ADMIN_DSN: use that server instead of a throw-away one)
-	@echo 'The tests take some six minutes.'
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target pytest test-host tap test-pg16
+	@echo 'The tests take some eight minutes.'
+	@$(MAKE) --no-print-directory -j 3 --output-sync=target pytest-programs pytest-rest test-host tap test-pg16
 
 # All of them run in a database restored from a dump; test-pg16 runs them in a new one.
 tap: $(VENV)/.test build/pgtap/.ready ## the SQL tests, on PostgreSQL 18 (FILES=db/tests/write/add_memory.sql)
@@ -35,6 +35,17 @@ test-pg16: $(VENV)/.test build/pgtap/.ready ## the SQL tests on PostgreSQL 16, t
 pytest: $(VENV)/.test ## the Python tests (ARGS='-k name')
 	@mkdir -p build/results
 	@rm -f build/results/pytest.xml; $(PY) -m pytest --junitxml=build/results/pytest.xml $(ARGS) </dev/null
+
+# The same in two halves: the tests that start many programs and servers, and the rest.
+PROGRAMS = $(patsubst %,tests/test_%.py,backfill bench cli commands crash demo doctor embedded migrate uninstall)
+
+pytest-programs: $(VENV)/.test
+	@mkdir -p build/results; rm -f build/results/pytest-programs.xml
+	@$(PY) -m pytest --junitxml=build/results/pytest-programs.xml $(PROGRAMS) </dev/null
+
+pytest-rest: $(VENV)/.test
+	@mkdir -p build/results; rm -f build/results/pytest-rest.xml
+	@$(PY) -m pytest --junitxml=build/results/pytest-rest.xml $(PROGRAMS:%=--ignore=%) </dev/null
 
 test-host: $(VENV)/.test build/host/.ready ## the tests in the real hermes-agent, with a scripted model (ARGS='-k name')
 	@rm -rf build/wheel build/results/host.xml; mkdir -p build/results

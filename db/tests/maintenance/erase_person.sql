@@ -208,11 +208,13 @@ ANALYZE memvec.identity_aliases;
 SELECT memvec_tests.act_as('tap_admin');
 SELECT sum(e.rows) AS gone FROM generate_series(1, 3) AS i, memvec.erase_person('agent:main:telegram:dm:erase-zoe:' || i, false) AS e \gset
 RESET SESSION AUTHORIZATION;
-SELECT is(
-    (SELECT count(*) FROM pg_stats WHERE schemaname = 'memvec' AND histogram_bounds::text LIKE '%erase-zoe%'),
-    CASE WHEN current_setting('server_version_num')::integer < 180000 THEN 1 ELSE 0 END::bigint,
-    'the planner keeps no sample of a table that is empty now, where the server can be told so'
-);
+SELECT CASE
+    WHEN current_setting('server_version_num')::integer < 180000 THEN skip('before PostgreSQL 18 the samples of a table go with its next rows', 1)
+    ELSE is(
+        (SELECT count(*) FROM pg_stats WHERE schemaname = 'memvec' AND histogram_bounds::text LIKE '%erase-zoe%'), 0::bigint,
+        'the planner keeps no sample of a table that is empty now'
+    )
+END;
 
 SELECT * FROM finish();
 ROLLBACK;
