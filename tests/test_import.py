@@ -282,6 +282,44 @@ def test_older_tables_in_another_schema_and_beside_our_own(run: Commands, fresh:
     assert run(*command, "--schema", "old", admin_dsn=fresh.admin_dsn).code == 0
 
 
+def test_the_older_plugin_writes_on_while_we_move_in_beside_it(
+    run: Commands, empty_database: Database
+) -> None:
+    """Case X05: an older release in the middle of a write holds no migration up."""
+    many = """
+        INSERT INTO memory_entries (agent_identity, target, content)
+        SELECT 'ops', 'memory', 'row number ' || n FROM generate_series(1, 2000) AS n"""
+    with empty_database.admin() as admin:
+        admin.execute(TABLES)
+        admin.execute(many)
+    late = "INSERT INTO memory_entries (agent_identity, target, content) VALUES ('ops', 'memory', %s)"
+    with psycopg.connect(empty_database.admin_dsn) as writer:
+        writer.execute(late, ["written during the migration"])
+        for report in (True, False):
+            told = run("migrate", "--json", admin_dsn=empty_database.admin_dsn)
+            assert told.code == 0
+            assert bool(told.json["applied"]) is report
+        assert (
+            run(
+                "import", "pgvector", "--from", empty_database.admin_dsn, admin_dsn=empty_database.admin_dsn
+            ).code
+            == 0
+        )
+        writer.commit()
+        writer.execute(late, ["written after it"])
+    # An import again takes over what came meanwhile, and nothing twice.
+    told = run(
+        "import",
+        "pgvector",
+        "--from",
+        empty_database.admin_dsn,
+        "--json",
+        admin_dsn=empty_database.admin_dsn,
+    ).json
+    assert told["kinds"]["entry"]["added"] == 2
+    assert rows(empty_database, "SELECT count(*) FROM memvec.memory_entries") == [(2002,)]
+
+
 def test_a_database_without_older_tables_and_one_that_is_not_there(run: Commands, database: Database) -> None:
     none = run("import", "pgvector", "--from", database.admin_dsn)
     assert none.code == 1

@@ -114,6 +114,7 @@ def test_what_others_made_is_not_touched(tmp_path: Path, how: str) -> None:
 
 
 def test_a_copy_beside_ours_is_pointed_out(tmp_path: Path) -> None:
+    """Case X13: a backup, or a second folder with the same tools."""
     folder = install(tmp_path).folder
     copy = folder.with_name("pgvector.bak")
     copy.mkdir()
@@ -122,7 +123,7 @@ def test_a_copy_beside_ours_is_pointed_out(tmp_path: Path) -> None:
 
 
 def test_the_shim_without_the_package_says_what_is_missing(tmp_path: Path) -> None:
-    """In an interpreter that has the host and not this package."""
+    """In an interpreter that has the host and not this package (case X13)."""
     install(tmp_path / "home")
     agent = tmp_path / "agent"
     agent.mkdir()
@@ -147,17 +148,33 @@ module.register(Context())
     assert "pip install hermes-pgsql" in done.stderr
 
 
-def test_the_shim_loads_under_any_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["another.name", "_hermes_user_memory.pgvector", "pgvector_plugin"])
+def test_the_shim_loads_under_any_name(tmp_path: Path, name: str) -> None:
+    """Case X13: as a package under somebody's name, whose modules the loader also sets as attributes; beside
+    the package ``pgvector`` of others, which has nothing to do with the folder's name."""
     folder = install(tmp_path).folder
     program = f"""
-import importlib.util
-spec = importlib.util.spec_from_file_location("another.name", {str(folder / "__init__.py")!r})
+import importlib.util, sys, types
+parent = {name!r}.rpartition(".")[0]
+if parent:
+    sys.modules[parent] = types.ModuleType(parent)
+    sys.modules[parent].__path__ = []
+file = {str(folder / "__init__.py")!r}
+spec = importlib.util.spec_from_file_location({name!r}, file, submodule_search_locations=[{str(folder)!r}])
 module = importlib.util.module_from_spec(spec)
+sys.modules[{name!r}] = module
+if parent:
+    setattr(sys.modules[parent], "pgvector", module)
 spec.loader.exec_module(module)
-print(module.PgvectorProvider().name)
+import hermes_pgsql.prefetch, hermes_pgsql.redact  # named like a hook, and like a function of theirs
+provider = module.PgvectorProvider()
+import pgvector
+from hermes_pgsql.values import half_vector
+print(provider.name, provider.prefetch("x") == "", hermes_pgsql.redact.redact("x"), pgvector.__name__)
+print(half_vector([1.0, 2.0]).dimensions())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "pgvector"
+    assert done.stdout.splitlines() == ["pgvector True ('x', 0) pgvector", "2"]
 
 
 def test_command_line(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import yaml
 from provider_support import HomeUnderTest, ModelServer, embedded, empty_home, outage, settle, wait_for
 
 from hermes_pgsql.config import Settings
@@ -137,6 +139,57 @@ def test_no_hook_raises_with_a_configuration_that_says_nothing(
     answer = json.loads(provider.handle_tool_call("recall_memory", {"query": "x"}))
     assert "does not mean that nothing is stored" in answer["error"]
     provider.shutdown()
+
+
+def test_a_form_full_of_odd_values_starts_and_is_saved_over(
+    home: HomeUnderTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Case X01: text for switches and numbers, blanks, nonsense, numbers out of range."""
+    home.settings = {}
+    home.configure(
+        hybrid_search="false",
+        sync_turns="False",
+        embed_on_write="0",
+        allowed_themes="sales,marketing",
+        write_queue_maxsize="abc",
+        prefetch_budget="99",
+        prefetch_limit="-3",
+        min_similarity="2",
+        turn_min_chars="",
+        embed_url=" ",
+        favourite_of_somebody_else="blue",
+    )
+    provider = home.provider()
+    assert provider._link is not None
+    settings = provider._link.settings
+    assert (settings.hybrid_search, settings.sync_turns, settings.embed_on_write) == (False, False, False)
+    assert settings.prefetch_budget < 8  # the host gives up then
+    assert settings.prefetch_limit >= 1
+    assert settings.min_similarity is not None
+    assert settings.min_similarity <= 1
+    defaults = Settings()
+    for key in ("write_queue_maxsize", "turn_min_chars", "embed_url"):
+        assert getattr(settings, key) == getattr(defaults, key)
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    for key in (
+        "write_queue_maxsize",
+        "prefetch_budget",
+        "prefetch_limit",
+        "min_similarity",
+        "turn_min_chars",
+    ):
+        assert sum(f"pgvector.{key}:" in line for line in said) == 1, key
+    provider.sync_turn(ASKED, ANSWERED, session_id="s1")
+    provider.on_memory_write("add", "memory", ANSWERED)
+    settle(provider)
+    assert home.turns() == []
+    assert [theme for theme, _target, _content in home.entries()] == ["marketing"]
+
+    provider.save_config({"hybrid_search": "true"}, str(home.path))
+    saved = yaml.safe_load((home.path / "config.yaml").read_text())["memory"]["pgvector"]
+    assert saved["favourite_of_somebody_else"] == "blue"
+    assert saved["hybrid_search"] is True
+    assert saved["dsn"] == home.dsn
 
 
 # Who it is ------------------------------------------------------------
@@ -581,7 +634,7 @@ def test_two_homes_of_one_theme_do_not_take_each_others_notes(home: HomeUnderTes
     assert sorted(texts) == ["of the first home", "only this", "shared note"]
 
 
-# Outages, exits and numbers ------------------------------------------------------------
+# Outages, exits and numbers (case R25) ------------------------------------------------------------
 
 
 def test_what_is_written_while_the_database_is_away_arrives(home: HomeUnderTest, database: Any) -> None:
@@ -597,8 +650,15 @@ def test_what_is_written_while_the_database_is_away_arrives(home: HomeUnderTest,
         assert "does not mean that nothing is stored" in error["error"]
         assert "postgresql" not in error["error"]
         assert database.name not in error["error"]
+        began = time.monotonic()
+        assert during.prefetch("which row was there before the outage?") == ""
+        assert time.monotonic() - began < 7.5
+        assert during.system_prompt_block() == before.system_prompt_block()
         during.shutdown()
     wait_for(lambda: len(home.entries()) == 21)
+    during.on_memory_write("add", "memory", "written after recovery")
+    settle(during)
+    assert ("marketing", "memory", "written after recovery") in home.entries()
     assert "row before" in during.handle_tool_call("recall_memory", {"query": "row before the outage"})
 
 
@@ -633,6 +693,31 @@ def test_a_schema_that_is_missing_is_named_and_nothing_is_lost(
     schema = provider.get_status_config()["schema"]
     assert schema.startswith("not ready")
     assert "hermes-pgsql migrate" in schema
+
+
+def test_a_database_host_that_swallows_everything_stops_nobody(
+    home: HomeUnderTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.socket() as silent:  # takes connections and never says a word
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(16)
+        port = silent.getsockname()[1]
+        home.configure(dsn=f"postgresql://hermes:s3cret@127.0.0.1:{port}/fleet")
+        began = time.monotonic()
+        provider = home.provider("s1")
+        assert time.monotonic() - began < 10
+        provider.on_memory_write("add", "memory", "kept until somebody answers")
+        began = time.monotonic()
+        assert provider.prefetch("what was kept until somebody answers?") == ""
+        assert time.monotonic() - began < 7.5
+        answer = json.loads(provider.handle_tool_call("recall_memory", {"query": "kept"}))
+        assert "does not mean that nothing is stored" in answer["error"]
+        assert "s3cret" not in answer["error"]
+        assert provider.get_status_config()["schema"].startswith("not ready")
+        assert provider._link is not None
+        assert provider._link.outbox.depth() >= 1
+        wait_for(lambda: "run: hermes memory status" in caplog.text)
+        assert "s3cret" not in caplog.text
 
 
 def test_the_status_names_the_version_of_the_schema(home: HomeUnderTest) -> None:
