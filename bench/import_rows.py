@@ -103,7 +103,7 @@ def _measure(report: Report, server: EmbeddedServer, source: str, space: int, ro
     def imported() -> Imports:
         done = Imports(dry_run=False)
         with open_older_tables(source) as older:
-            import_all(memvec, older.rows(space), done, mask=True)
+            import_all(memvec, older.rows(space), done, origin="hermes-memory-pgvector", mask=True)
         memvec.housekeeping()
         return done
 

@@ -966,6 +966,17 @@ class Memvec:
 
     # Import and export ------------------------------------------------------------
 
+    def begin_import(self, origin: str, *, dry_run: bool = False) -> int:
+        """Note in the log that rows from ``origin`` (a word or two) will come; the id for ``import_rows``.
+
+        Administrators only.
+        """
+        value = self._scalar(
+            "SELECT memvec.begin_import(p_from => %(from)s::text, p_dry_run => %(dry_run)s::boolean)",
+            {"from": clean_text(origin), "dry_run": dry_run},
+        )
+        return cast("int", value)
+
     def import_rows(
         self,
         rows: Sequence[Json],
@@ -973,11 +984,13 @@ class Memvec:
         space: int | None = None,
         embeddings: Sequence[VectorLike | HalfVector | None] | None = None,
         dry_run: bool = False,
+        run: int | None = None,
     ) -> list[Imported]:
         """Store rows from elsewhere, times kept, each once; what became of each. Administrators only.
 
         A row is ``{"kind": "entry" | "turn" | "edge" | "agent", "identity": …}`` with the fields that the SQL
-        function names. ``embeddings`` are their vectors in ``space``, position by position.
+        function names. ``embeddings`` are their vectors in ``space``, position by position. ``run`` is what
+        ``begin_import`` returned for an import of many calls; without it this call is one of its own.
         """
         vectors = None
         if embeddings is not None and space is not None:
@@ -989,13 +1002,14 @@ class Memvec:
             """
             SELECT * FROM memvec.import_rows(
                 p_rows => %(rows)s::jsonb, p_space => %(space)s::integer, p_embeddings => %(embeddings)b,
-                p_dry_run => %(dry_run)s::boolean)
+                p_dry_run => %(dry_run)s::boolean, p_import => %(import)s::bigint)
             """,
             {
                 "rows": jsonb(list(rows)),
                 "space": None if space is None else int4(space),
                 "embeddings": vectors,
                 "dry_run": dry_run,
+                "import": run,
             },
         )
 

@@ -68,7 +68,7 @@ class ConfigError(HermesPgsqlError):
 
 
 class MissingExtra(HermesPgsqlError):
-    """An optional dependency is needed and not installed; the hint names the ``pip install`` to run."""
+    """An optional dependency is needed and not installed; the hint names the command that adds it."""
 
 
 class DatabaseUnavailable(HermesPgsqlError):

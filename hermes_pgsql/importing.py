@@ -106,20 +106,23 @@ def import_all(
     rows: Iterable[Incoming],
     report: Report,
     *,
+    origin: str,
     mask: bool,
     in_order: bool = False,
     progress: Progress | None = None,
 ) -> None:
     """Import ``rows`` and count them in ``report``. Raises what makes going on pointless: no database, say.
 
-    ``mask`` says whether secrets in the text are masked; a text that changes so loses its vectors, which were
-    made of the other one. ``in_order`` keeps the order of all rows, not only of those of one theme, which
-    takes longer: the database then breaks ties between themes as it did where the rows come from.
-    ``progress`` is told how many rows are done.
+    ``origin`` is where they come from, in a word or two: one row of the maintenance log counts what this
+    import stored, also when it was interrupted. ``mask`` says whether secrets in the text are masked; a text
+    that changes so loses its vectors, which were made of the other one. ``in_order`` keeps the order of all
+    rows, not only of those of one theme, which takes longer: the database then breaks ties between themes as
+    it did where the rows come from. ``progress`` is told how many rows are done.
     """
     done = 0
     running: dict[int, _Running] = {}
     lanes = 1 if in_order else LANES
+    run = memvec.begin_import(origin, dry_run=report.dry_run)
 
     def settle(lane: int) -> None:
         nonlocal done
@@ -133,7 +136,7 @@ def import_all(
         for lane, batch in _batches(rows, report, lanes, mask=mask):
             if lane in running:
                 settle(lane)
-            running[lane] = batch, senders.submit(_send, memvec, batch, report.dry_run)
+            running[lane] = batch, senders.submit(_send, memvec, batch, run, report.dry_run)
         for lane in list(running):
             settle(lane)
 
@@ -172,11 +175,11 @@ def _batches(
             yield lane, batch
 
 
-def _send(memvec: Memvec, batch: Sequence[Incoming], dry_run: bool) -> list[Imported]:  # noqa: FBT001
+def _send(memvec: Memvec, batch: Sequence[Incoming], run: int, dry_run: bool) -> list[Imported]:  # noqa: FBT001
     """The results of a batch; of its halves when one row makes the whole fail."""
     for attempt in range(_ATTEMPTS):
         try:
-            return _send_once(memvec, batch, dry_run)
+            return _send_once(memvec, batch, run, dry_run)
         except (DatabaseUnavailable, NotMigrated):
             raise
         except HermesPgsqlError as error:
@@ -190,19 +193,20 @@ def _send(memvec: Memvec, batch: Sequence[Incoming], dry_run: bool) -> list[Impo
             if len(batch) == 1:
                 return [_refused(batch[0], error)]
             middle = len(batch) // 2
-            return _send(memvec, batch[:middle], dry_run) + _send(memvec, batch[middle:], dry_run)
+            halves = (batch[:middle], batch[middle:])
+            return [done for half in halves for done in _send(memvec, half, run, dry_run)]
     raise AssertionError
 
 
-def _send_once(memvec: Memvec, batch: Sequence[Incoming], dry_run: bool) -> list[Imported]:  # noqa: FBT001
+def _send_once(memvec: Memvec, batch: Sequence[Incoming], run: int, dry_run: bool) -> list[Imported]:  # noqa: FBT001
     rows = [incoming.row for incoming in batch]
     if dry_run:
-        return memvec.import_rows(rows, dry_run=True)
+        return memvec.import_rows(rows, dry_run=True, run=run)
     spaces = sorted({space for incoming in batch for space in incoming.vectors}) or [None]
     results: list[Imported] = []
     for space in spaces:
         vectors = None if space is None else [incoming.vectors.get(space) for incoming in batch]
-        answered = memvec.import_rows(rows, space=space, embeddings=vectors)
+        answered = memvec.import_rows(rows, space=space, embeddings=vectors, run=run)
         # Of a second space only the vectors are news: by then every row is a duplicate.
         results = results or answered
     return results

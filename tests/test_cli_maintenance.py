@@ -132,6 +132,11 @@ def test_prune_in_batches(run: Commands, memvec: Memvec, theme: str) -> None:
     assert found == ["young"]
     assert memvec.recall_memory(theme, "note")
 
+    told = run("prune", "--ttl", f"{theme}=none", "--json")
+    assert json.loads(told.out) == {"ttl_days": {theme: None}}
+    unknown = run("prune", "--ttl", f"{theme}x=90")
+    assert unknown.code == 1
+    assert f'no theme "{theme}x"' in unknown.err
     assert run("prune", "--ttl", "nothing").code == 2
     assert run("prune", "--days", "0").code == 2
 

@@ -317,6 +317,11 @@ def test_the_older_plugin_writes_on_while_we_move_in_beside_it(
         admin_dsn=empty_database.admin_dsn,
     ).json
     assert told["kinds"]["entry"]["added"] == 2
+    log = "SELECT rows, dry_run, parameters ->> 'from' FROM memvec.maintenance_log WHERE operation = 'import'"
+    assert rows(empty_database, f"{log} ORDER BY id") == [
+        (2000, False, "hermes-memory-pgvector"),
+        (2, False, "hermes-memory-pgvector"),
+    ]
     assert rows(empty_database, "SELECT count(*) FROM memvec.memory_entries") == [(2002,)]
 
 
@@ -605,7 +610,7 @@ def test_many_rows_are_counted_in_batches_and_one_that_breaks_its_batch_is_found
             yield Incoming(str(n), row, {space: [1.0, 2.0] if n != 23 else [1.0, 2.0, 3.0]})
 
     report, seen = Report(dry_run=False), list[int]()
-    import_all(memvec, incoming(), report, mask=True, progress=seen.append)
+    import_all(memvec, incoming(), report, origin="a test", mask=True, progress=seen.append)
     counts = report.of("entry")
     assert (counts.read, counts.added, counts.skipped, counts.vectors) == (40, 39, 1, 39)
     assert report.skipped == [("23", "the database refused it (MV005)")]

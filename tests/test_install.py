@@ -22,6 +22,7 @@ from hermes_pgsql.host import shim
 from hermes_pgsql.host.config_file import activate, read_config, save_settings, set_env
 from hermes_pgsql.host.setup import run
 from hermes_pgsql.host.shim import ShimError, install, remove
+from hermes_pgsql.installing import source
 from hermes_pgsql.provider import PgvectorProvider
 
 CONFIG = """\
@@ -72,7 +73,15 @@ def test_install_writes_once_and_remove_takes_away(tmp_path: Path) -> None:
 def test_an_older_shim_is_brought_up_to_date(tmp_path: Path) -> None:
     folder = install(tmp_path).folder
     (folder / "plugin.yaml").write_text(f"{shim.MARK}\nname: pgvector\nversion: 0.0.1\n")
+    assert shim.state(tmp_path) == "old"
     assert install(tmp_path).written
+    assert shim.state(tmp_path) == "current"
+    # Written from another environment, which had the package from elsewhere: no other version.
+    init = folder / "__init__.py"
+    init.write_text(re.sub("^_SOURCE = .*$", '_SOURCE = "/srv/x.whl"', init.read_text(), flags=re.MULTILINE))
+    assert "/srv/x.whl" in init.read_text()
+    assert shim.state(tmp_path) == "current"
+    assert not install(tmp_path).written
     assert yaml.safe_load((folder / "plugin.yaml").read_text())["kind"] == "exclusive"
 
 
@@ -144,8 +153,10 @@ module.register(Context())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("pgvector False")
-    assert "pip install hermes-pgsql" in done.stdout
-    assert "pip install hermes-pgsql" in done.stderr
+    # From where it came when the folder was written, which somebody may have to type now.
+    command = f"run: {sys.executable} -m pip install {source()}"
+    assert command in done.stdout
+    assert command in done.stderr
 
 
 @pytest.mark.parametrize("name", ["another.name", "_hermes_user_memory.pgvector", "pgvector_plugin"])

@@ -90,6 +90,7 @@ def pgvector(
                 memvec,
                 _with_policy(older.rows(space), settings),
                 report,
+                origin="hermes-memory-pgvector",
                 mask=settings.redact_secrets,
                 progress=lambda done: bar("import", done / total),
             )
@@ -137,7 +138,7 @@ def md(
     theme = identity if identity is not None else _theme_of_home(path)
     if identity is None:
         report.notes.append(f"The entries go to the theme {theme}; --identity names another.")
-    import_all(memvec, _entries(files, theme), report, mask=settings.redact_secrets)
+    import_all(memvec, _entries(files, theme), report, origin="memory files", mask=settings.redact_secrets)
     _finish(memvec, report, as_json=as_json)
 
 
@@ -179,7 +180,13 @@ def jsonl(
     with _opened(file) as lines, row_counter() as counter:
         reader = JsonLines(lines, space_of, memvec.persons_mark())
         import_all(
-            memvec, reader.rows(), report, mask=settings.redact_secrets, in_order=True, progress=counter
+            memvec,
+            reader.rows(),
+            report,
+            origin="lines of JSON",
+            mask=settings.redact_secrets,
+            in_order=True,
+            progress=counter,
         )
     for reason, count in reader.without_vector.items():
         report.notes.append(f"{count:,} vectors were left out: {reason}.")

@@ -10,6 +10,7 @@ import typer
 from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
 from hermes_pgsql.cli.output import note, say, show_json, warn
 from hermes_pgsql.errors import ConfigError, MissingExtra
+from hermes_pgsql.installing import install_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -91,7 +92,7 @@ def _collector(measured: Callable[[], list[Measurement]]) -> Collector:
         from prometheus_client.registry import Collector as Base
     except ImportError:
         raise MissingExtra(
-            "The package prometheus-client is not installed.", hint="Run: pip install 'hermes-pgsql[metrics]'"
+            "The package prometheus-client is not installed.", hint=f"Run: {install_extra('metrics')}"
         ) from None
     from hermes_pgsql.exporter import prometheus_families
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hermes_pgsql.cli.batches import Done, carry_out, open_admin, planned, report
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Batch, Dsn, Execute, settings_with
-from hermes_pgsql.cli.output import say
+from hermes_pgsql.cli.output import say, show_json
+
+if TYPE_CHECKING:
+    from hermes_pgsql.client import Memvec
 
 
 def prune(
@@ -46,11 +50,8 @@ def prune(
     """
     ages = [_age(text) for text in ttl or []]
     memvec = open_admin(dsn, admin_dsn)
-    for theme, age in ages:
-        memvec.set_ttl(theme, age)
-        kept = {None: "as every prune says", 0: "for ever"}.get(age, f"for {age} days")
-        say(f"Turns of {theme} are kept {kept}.")
     if ages:
+        _set_ages(ages, memvec, as_json=as_json)
         return
     if days is None:
         days = settings_with(dsn=dsn).ttl_days or None
@@ -59,6 +60,16 @@ def prune(
         return
     done = carry_out(lambda dry, limit: memvec.prune(days, dry_run=dry, limit=limit), batch, "pruning")
     report(done, executed=True, as_json=as_json)
+
+
+def _set_ages(ages: Sequence[tuple[str, int | None]], memvec: Memvec, *, as_json: bool) -> None:
+    for theme, age in ages:
+        memvec.set_ttl(theme, age)
+        kept = {None: "as every prune says", 0: "for ever"}.get(age, f"for {age} days")
+        if not as_json:
+            say(f"Turns of {theme} are kept {kept}.")
+    if as_json:
+        show_json({"ttl_days": dict(ages)})
 
 
 def _age(text: str) -> tuple[str, int | None]:

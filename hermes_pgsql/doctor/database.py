@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_pgsql.doctor.finding import Finding, State, failure, fine, unknown, warning
 from hermes_pgsql.errors import DatabaseFailure, HermesPgsqlError, NotMigrated
+from hermes_pgsql.installing import install_again, install_newer
 
 if TYPE_CHECKING:
     from hermes_pgsql.config import Settings
@@ -182,7 +183,7 @@ def _schema(seen: Look) -> Finding:
             AREA,
             "schema",
             f"the schema (version {found['version']}) is newer than this package",
-            "pip install --upgrade hermes-pgsql",
+            install_newer(),
         )
     if missing := sorted(ours.keys() - theirs.keys()):
         return failure(AREA, "schema", f"the schema lacks {', '.join(missing)} of this package", _MIGRATE)
@@ -191,7 +192,7 @@ def _schema(seen: Look) -> Finding:
             AREA,
             "schema",
             f"the files of the package differ from those that were applied: {', '.join(changed)}",
-            "pip install --force-reinstall hermes-pgsql",
+            install_again(),
         )
     return fine(AREA, "schema", f"the schema is at version {found['version']}, as this package needs")
 

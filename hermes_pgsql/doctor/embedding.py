@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_pgsql.doctor.finding import Finding, failure, fine, unknown, warning
+from hermes_pgsql.installing import install_extra
 
 if TYPE_CHECKING:
     from hermes_pgsql.config import Settings
@@ -36,7 +37,7 @@ def checks(settings: Settings, spaces: Sequence[Mapping[str, Any]] | None) -> Ge
     choice = open_embedder(settings)
     embedder = choice.embedder
     if embedder is None:
-        fix = "pip install 'hermes-pgsql[local]'   (or configure embed_url)"
+        fix = f"{install_extra('local')}   (or configure embed_url)"
         yield warning(AREA, "embedder", choice.reason, fix)
         return
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_pgsql import __version__
 from hermes_pgsql.doctor.finding import Finding, failure, fine, unknown, warning
+from hermes_pgsql.installing import install_again
 
 if TYPE_CHECKING:
     from hermes_pgsql.config import Settings
@@ -115,7 +116,7 @@ def _import(python: str) -> Finding:
                 AREA,
                 "import",
                 f"{python} cannot import the package: {why}",
-                f"{python} -m pip install --force-reinstall hermes-pgsql",
+                install_again(python),
             )
         found = cast("dict[str, str]", json.loads(done.stdout.strip().splitlines()[-1]))
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
@@ -127,7 +128,7 @@ def _import(python: str) -> Finding:
             AREA,
             "import",
             f"the host runs hermes-pgsql {found['version']} ({found['file']}), this command is {__version__}",
-            f"{python} -m pip install hermes-pgsql=={__version__}",
+            install_again(python),
         )
     return fine(AREA, "import", f"{python} imports hermes-pgsql {found['version']}")
 
@@ -161,6 +162,6 @@ def _discovery(python: str, home: Path) -> Finding:
             AREA,
             "discovery",
             f"the host finds the provider and cannot use it: {said.get('reason') or 'it does not load'}",
-            f"{python} -m pip install hermes-pgsql; hermes-pgsql install",
+            f"{install_again(python)}; hermes-pgsql install",
         )
     return fine(AREA, "discovery", f"the host loads the provider ({said.get('host')})")

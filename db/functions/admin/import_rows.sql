@@ -4,7 +4,8 @@ CREATE OR REPLACE FUNCTION memvec.import_rows(
     p_rows jsonb,
     p_space integer DEFAULT NULL,
     p_embeddings public.halfvec [] DEFAULT NULL,
-    p_dry_run boolean DEFAULT false
+    p_dry_run boolean DEFAULT false,
+    p_import bigint DEFAULT NULL
 )
 RETURNS TABLE (
     ordinal integer,
@@ -105,6 +106,9 @@ BEGIN
               ) AS p (id);
         END IF;
     END IF;
+    PERFORM memvec.note_import(
+        p_import, v_done, cardinality(v_embedded_entries) + cardinality(v_embedded_turns), coalesce(p_dry_run, false)
+    );
 
     RETURN QUERY
         SELECT r.ordinal, r.kind, coalesce(d.outcome, r.outcome), r.agent_identity, r.reason,
@@ -119,6 +123,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.import_rows IS
-'Stores rows that come from elsewhere and returns one row for each in order: outcome added, duplicate or refused (with a message), the theme it went to and why (as in canonical_identity; person or nobody for rows of a sink), and whether its vector was stored. p_rows: objects of kind entry (identity, target, content, created_at, updated_at, metadata, embed, sources), turn (identity, session_id, parent_session_id, role, content, ts, metadata, embed), edge (identity, session_id, child_identity, child_session_id, created_at, attrs) or agent (identity, first_seen, last_seen, attrs). identity is a raw key, governed as any other; raw_identity: the chat key noted beside a sink''s name; person: the person of a sink''s row in an export. Times are kept; a duplicate is left as it is, except that a vector it lacked is stored and sources are noted. p_embeddings: their vectors in space p_space, position by position, NULL for none. p_dry_run: nothing is stored, the outcomes are what would be. Errors: MV001 not an array, MV004, MV005, MV006; 40001, 40P01 and 55P03 mean: nothing was stored, send the rows again.';
+'Stores rows that come from elsewhere and returns one row for each in order: outcome added, duplicate or refused (with a message), the theme it went to and why (as in canonical_identity; person or nobody for rows of a sink), and whether its vector was stored. p_rows: objects of kind entry (identity, target, content, created_at, updated_at, metadata, embed, sources), turn (identity, session_id, parent_session_id, role, content, ts, metadata, embed), edge (identity, session_id, child_identity, child_session_id, created_at, attrs) or agent (identity, first_seen, last_seen, attrs). identity is a raw key, governed as any other; raw_identity: the chat key noted beside a sink''s name; person: the person of a sink''s row in an export. Times are kept; a duplicate is left as it is, except that a vector it lacked is stored and sources are noted. p_embeddings: their vectors in space p_space, position by position, NULL for none. p_dry_run: nothing is stored, the outcomes are what would be. p_import: the row of maintenance_log to count in (begin_import); NULL: a row of its own. Errors: MV001 not an array, not an import, MV004, MV005, MV006; 40001, 40P01 and 55P03 mean: nothing was stored, send the rows again.';
 REVOKE ALL ON FUNCTION memvec.import_rows FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.import_rows TO memvec_admin;

@@ -22,6 +22,15 @@ BEGIN
             MESSAGE = format('"%s" is not an allowed theme', left(p_identity, 80)),
             HINT = 'Allow it first, with memvec.set_setting: see the settings allowed_themes and bench_mode.';
     END IF;
+    -- A sink may have an age before anybody wrote to it; another name that nobody has is a slip of the pen.
+    IF NOT memvec.is_sink(v_who.agent_identity)
+        AND NOT EXISTS (SELECT FROM memvec.memory_agents AS a WHERE a.agent_identity = v_who.agent_identity)
+        AND NOT EXISTS (SELECT FROM memvec.conversations AS c WHERE c.agent_identity = v_who.agent_identity) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'MV001',
+            MESSAGE = format('there is no theme "%s"', left(v_who.agent_identity, 80)),
+            HINT = 'Name a theme as memvec.stats() shows it; a new one is there after its agent''s first session.';
+    END IF;
     INSERT INTO memvec.memory_agents AS a (agent_identity, kind, sink, ttl_days)
     VALUES (v_who.agent_identity, v_who.kind, memvec.is_sink(v_who.agent_identity), p_days)
     ON CONFLICT (agent_identity) DO UPDATE SET ttl_days = excluded.ttl_days;
@@ -31,6 +40,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.set_ttl IS
-'Says after how many days memvec.prune deletes the turns of a theme, whatever days it is called with: 0 never, NULL as it is told. Nothing is deleted by this call. Errors: MV001 out of range, a blank or not allowed theme, the key of a chat.';
+'Says after how many days memvec.prune deletes the turns of a theme, whatever days it is called with: 0 never, NULL as it is told. Nothing is deleted by this call. Errors: MV001 out of range, a theme that is blank, not allowed or not there, the key of a chat.';
 REVOKE ALL ON FUNCTION memvec.set_ttl FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.set_ttl TO memvec_admin;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(31);
+SELECT plan(37);
 SELECT memvec_tests.alone();
 
 SELECT set_eq(
@@ -173,6 +173,43 @@ SELECT throws_ok(
     'there are as many vectors as rows'
 );
 SELECT is_empty($$ SELECT * FROM memvec.import_rows('[]') $$, 'nothing is nothing');
+
+-- The log: one row for an import of many calls, counted by each
+SELECT is(memvec_tests.callers('memvec.begin_import'), '{tap_admin}', 'only administrators begin an import');
+SELECT throws_ok($$ SELECT memvec.begin_import(' ') $$, 'MV001', NULL, 'that is from somewhere');
+SELECT memvec.begin_import('wiki') AS import \gset
+SELECT count(*) AS before FROM memvec.import_rows('[{"kind": "entry", "identity": "import-l", "target": "user", "content": "a"},
+    {"kind": "turn", "identity": "import-l", "session_id": "s", "role": "user", "content": "a"}]', p_import => :import) \gset
+SELECT count(*) AS again FROM memvec.import_rows('[{"kind": "entry", "identity": "import-l", "target": "user", "content": "a"},
+    {"kind": "entry", "identity": "import-l", "target": "user", "content": "b"},
+    {"kind": "agent", "identity": "import-l2"}]', memvec.add_embedding_space('import-model', 8),
+    ARRAY[NULL, memvec_tests.vec(3), NULL], p_import => :import) \gset
+SELECT throws_ok(
+    format($$ SELECT * FROM memvec.import_rows('[{"kind": "agent", "identity": "x"}]', p_dry_run => true, p_import => %s) $$, :import),
+    'MV001', NULL, 'a dry run is not counted in an import that is none'
+);
+RESET SESSION AUTHORIZATION;
+SELECT throws_ok(
+    format($$ SELECT * FROM memvec.import_rows('[{"kind": "agent", "identity": "x"}]', p_import => %s) $$, :import),
+    'MV001', NULL, 'nor is anything in somebody else''s'
+);
+SELECT results_eq(
+    format($$ SELECT operation, rows, dry_run, acted_by = 'tap_admin', parameters FROM memvec.maintenance_log WHERE id = %s $$, :import),
+    $$ VALUES ('import', 4::bigint, false, true,
+               '{"from": "wiki", "entries": 2, "turns": 1, "themes": 1, "vectors": 1}'::jsonb) $$,
+    'one row says who imported what'
+);
+SELECT memvec_tests.act_as('tap_admin');
+SELECT count(*) AS own FROM memvec.import_rows('[{"kind": "entry", "identity": "import-l", "target": "user", "content": "c"}]') \gset
+SELECT count(*) AS none FROM memvec.import_rows('[{"kind": "entry", "identity": "import-l", "target": "user", "content": "c"}]') \gset
+RESET SESSION AUTHORIZATION;
+SELECT results_eq(
+    format($$ SELECT rows, parameters FROM memvec.maintenance_log WHERE operation = 'import' AND id > %s
+              ORDER BY id $$, :import),
+    $$ VALUES (1::bigint, '{"from": "psql", "entries": 1}'::jsonb) $$,
+    'a call alone has a row of its own if it stored anything'
+);
+SELECT memvec_tests.act_as('tap_admin');
 
 -- Turns, delegations, themes
 PREPARE others AS

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(29);
+SELECT plan(32);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -84,6 +84,11 @@ SELECT is(memvec_tests.callers('memvec.set_ttl'), '{tap_admin}', 'only an admin 
 SELECT memvec_tests.act_as('tap_admin');
 SELECT throws_ok($$ SELECT memvec.set_ttl('prune-a', -1) $$, 'MV001', NULL, 'no negative days');
 SELECT throws_ok($$ SELECT memvec.set_ttl('agent:main:telegram:dm:1', 3) $$, 'MV001', NULL, 'no chat has its own');
+SELECT throws_ok(
+    $$ SELECT memvec.set_ttl('prune-typo', 3) $$, 'MV001', 'there is no theme "prune-typo"', 'a theme that nobody has is not made'
+);
+SELECT lives_ok($$ SELECT memvec.set_ttl('external-group', 30) $$, 'a sink may have an age before its first row');
+SELECT is_empty($$ SELECT FROM memvec.stats() WHERE agent_identity = 'prune-typo' $$, 'nor shown');
 SELECT lives_ok($$ SELECT memvec.set_ttl('prune-keep', NULL) $$, 'a theme can go back to the general rule');
 SELECT is((SELECT rows FROM memvec.prune(50) WHERE table_name = 'conversations'), 5::bigint, 'and is pruned then');
 RESET SESSION AUTHORIZATION;
