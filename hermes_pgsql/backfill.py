@@ -16,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from hermes_pgsql.embedding import Embedding, EmbeddingFailure, choose_embedder
+from hermes_pgsql.embedding.spaces import SpaceKey, missing_space
 from hermes_pgsql.errors import ConfigError, DatabaseFailure, DeliveryUnknown, HermesPgsqlError, is_retryable
 
 if TYPE_CHECKING:
@@ -426,15 +427,14 @@ def find_target(
     if not fitting and not spaces:
         fitting = [_first_space(memvec, embedder, dim)]
     if not fitting:
-        prefixes = "".join(
-            f" --{name}-prefix {text!r}"
-            for name, text in (("query", embedder.query_prefix), ("document", embedder.document_prefix))
+        said, ways = missing_space(
+            SpaceKey(embedder.model, dim, embedder.query_prefix, embedder.document_prefix),
+            [SpaceKey(s.model, s.dim, s.query_prefix, s.document_prefix) for s in spaces],
+            prefixes_are_free=False,  # here they are what shall be filled
         )
         raise ConfigError(
-            f"The database has no embedding space for the model {embedder.model} with {dim} dimensions"
-            f" and its task prefixes; it has: {_listed(spaces)}.",
-            hint=f"Add it with: hermes-pgsql model add {embedder.model} --dim {dim}{prefixes}\n"
-            "or name one that is there with --model.",
+            f"{said[0].upper()}{said[1:]}.",
+            hint=f"Add it with: {ways[-1]}\nor name one that is there with --model.",
         )
     return Target(fitting[0], embedder.model, dim, embedder)
 
@@ -523,4 +523,10 @@ def _first_space(memvec: Memvec, embedder: Embedder, dim: int) -> int:
 
 
 def _listed(spaces: Sequence[SpaceTable]) -> str:
-    return ", ".join(space_title(space) for space in spaces) or "none"
+    titles = [space_title(space) for space in spaces]
+    if len(set(titles)) < len(titles):  # what tells them apart are the prefixes
+        titles = [
+            f"{title} with the prefixes {space.query_prefix!r} and {space.document_prefix!r}"
+            for title, space in zip(titles, spaces, strict=True)
+        ]
+    return ", ".join(titles) or "none"

@@ -16,12 +16,12 @@ from psycopg import sql
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "host"))
 
-from model_server import ModelServer
+from model_server import ModelServer, embed
 
 from hermes_pgsql import drain
 from hermes_pgsql.provider import PgvectorProvider
 
-__all__ = ["HomeUnderTest", "ModelServer", "empty_home", "outage", "wait_for"]
+__all__ = ["HomeUnderTest", "ModelServer", "embed", "empty_home", "outage", "wait_for"]
 
 
 @contextmanager

@@ -510,6 +510,10 @@ def no_space(p: Patient) -> None:
     p.sql("SELECT memvec.add_embedding_space('another', 8)")
 
 
+def other_prefixes(p: Patient) -> None:
+    p.sql("SELECT memvec.add_embedding_space('probe', 4, '', 'search_document: ')")
+
+
 def waits_for_vectors(p: Patient) -> None:
     p.sql(
         SPACE,
@@ -613,6 +617,13 @@ FAULTS: list[tuple[Callable[[Patient], None], str, str, str, str]] = [
     (zero_vector, "embedding", "endpoint", "failure", "embed_model"),
     (slow_endpoint, "embedding", "latency", "warning", "smaller or nearer model"),
     (no_space, "embedding", "space", "failure", "hermes-pgsql model add probe --dim 4"),
+    (
+        other_prefixes,
+        "embedding",
+        "space",
+        "failure",
+        "hermes config set memory.pgvector.embed_document_prefix 'search_document: '",
+    ),
     (waits_for_vectors, "vectors", "pending of space 1", "warning", "hermes-pgsql backfill"),
     (cannot_be_embedded, "vectors", "pending of space 1", "warning", "hermes-pgsql backfill --retry"),
 ]

@@ -15,6 +15,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from conftest import Database, TestServer
+from provider_support import HomeUnderTest, ModelServer, embed
 
 from hermes_pgsql import pool
 from hermes_pgsql.cli import main
@@ -262,6 +263,51 @@ def test_the_configured_model_is_that_of_the_older_vectors_if_its_width_is(
     block["embed_dim"] = 8
     (home / "config.yaml").write_text(json.dumps({"plugins": {"pgvector": block}}))
     assert any("--model" in note for note in run(*command, admin_dsn=fresh.admin_dsn).json["notes"])
+
+
+def test_a_host_with_the_prefixes_of_its_model_is_told_why_it_finds_by_words(
+    run: Commands, fresh: Database, empty_database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The older plugin used none, a host uses those that its model is known for: that is another space.
+    text, width = "The anvil is in the shed.", len(embed("x"))
+    with empty_database.admin() as admin:
+        admin.execute(TABLES.replace("vector(4)", f"vector({width})").encode())
+        admin.execute(
+            "INSERT INTO memory_entries (agent_identity, target, content, embedding)"
+            " VALUES ('ops', 'memory', %s, %s::vector)",
+            [text, str(embed(text))],
+        )
+    command = ("import", "pgvector", "--from", empty_database.admin_dsn, "--model", "nomic-embed-text")
+    assert run(*command, "--json", admin_dsn=fresh.admin_dsn).json["kinds"]["entry"]["vectors"] == 1
+
+    model = ModelServer()
+    model.start()
+    try:
+        home = HomeUnderTest(tmp_path / "host", fresh.runtime_dsn, fresh.admin_dsn)
+        home.configure(
+            embed_url=model.url.removesuffix("/v1"), embed_model="nomic-embed-text", embed_dim=width
+        )
+        assert found_by(home) == ["words"]
+        assert caplog.text.count("were made with other task prefixes") == 1
+        os.environ["HERMES_HOME"] = str(home.path)
+        del os.environ["HERMES_PGSQL_EMBED_URL"]
+        told = run("stats", admin_dsn=fresh.admin_dsn).err
+        assert "hermes config set memory.pgvector.embed_query_prefix none" in told
+        assert "hermes-pgsql model add nomic-embed-text" in told
+        home.configure(embed_query_prefix="none", embed_document_prefix="none")
+        assert found_by(home) == ["meaning", "words"]
+        assert "cannot use" not in run("stats", admin_dsn=fresh.admin_dsn).err
+    finally:
+        model.stop()
+
+
+def found_by(home: HomeUnderTest) -> list[str]:
+    """How a host finds the anvil."""
+    provider = home.provider("s1", "ops", agent_context="subagent")  # which writes nothing
+    answer = json.loads(provider.handle_tool_call("recall_memory", {"query": "Where is the anvil?"}))
+    (row,) = answer["results"]
+    ways = {"meaning": row.get("score"), "words": "anvil" in row["content"]}
+    return [way for way, hit in ways.items() if hit]
 
 
 def test_older_tables_in_another_schema_and_beside_our_own(run: Commands, fresh: Database) -> None:

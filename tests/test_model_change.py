@@ -222,9 +222,10 @@ def test_a_model_without_a_space_is_told_what_is_there_and_what_to_run(
         monkeypatch.setenv(f"HERMES_PGSQL_{name}", value)
     shown = run("stats")
     assert shown.code == 0
-    assert "100 rows have vectors of another model (model-a)" in shown.err
+    assert "100 rows have vectors that this host cannot use" in shown.err
+    assert "only for model-a (64 dimensions)" in shown.err
     assert "hermes-pgsql model add model-c --dim 96" in shown.err
     assert run("model", "add", "model-c", "--dim", "96", "--admin-dsn", database.admin_dsn).code == 0
     assert run("backfill", "--admin-dsn", database.admin_dsn).code == 0
-    assert "another model" not in run("stats").err
+    assert "cannot use" not in run("stats").err
     assert fleet.query("SELECT count(*)::int FROM memvec.embedding_spaces")[0][0] == 2

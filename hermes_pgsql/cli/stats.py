@@ -44,7 +44,8 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
 
 
 def _note_another_model(settings: Settings, memvec: Memvec, coverage: Sequence[Coverage]) -> None:
-    """Say that what is stored has vectors, but none of the model that this host asks with."""
+    """Say that what is stored has vectors, but none that this host's questions can be compared with."""
+    from hermes_pgsql.embedding.spaces import SpaceKey, missing_space
     from hermes_pgsql.opening import open_embedder
 
     embedder = open_embedder(settings).embedder
@@ -59,13 +60,15 @@ def _note_another_model(settings: Settings, memvec: Memvec, coverage: Sequence[C
     ):
         return
     rows = max(sum(row.embedded for row in coverage if row.space_id == space.space_id) for space in spaces)
-    models = ", ".join(sorted({space.model for space in spaces}))
-    width = "WIDTH" if embedder.dim is None else embedder.dim
+    said, (*use, add) = missing_space(
+        SpaceKey(embedder.model, embedder.dim, embedder.query_prefix, embedder.document_prefix),
+        [SpaceKey(s.model, s.dim, s.query_prefix, s.document_prefix) for s in spaces],
+        prefixes_are_free=settings.embed_url is not None,
+    )
+    ways = [*use, f"{add}; hermes-pgsql backfill   (an administrator)"]
     note(
-        f"{rows:,} rows have vectors of another model ({models}); this host uses {embedder.model}, which has"
-        " no embedding space here, and finds by words only. An administrator changes that:\n"
-        f"  hermes-pgsql model add {embedder.model} --dim {width}\n"
-        f"  hermes-pgsql backfill --model {embedder.model}"
+        f"{rows:,} rows have vectors that this host cannot use, and it finds by words only: {said}.\n"
+        + "\nor\n".join(f"  {way}" for way in ways)
     )
 
 

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_pgsql.doctor.finding import Finding, failure, fine, unknown, warning
+from hermes_pgsql.embedding.spaces import SpaceKey, missing_space
 from hermes_pgsql.installing import install_extra
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def checks(settings: Settings, spaces: Sequence[Mapping[str, Any]] | None) -> Ge
     yield fine(AREA, "endpoint", f"{embedder.model} answers with {len(probe.embedding)} dimensions")
     yield _usable(probe.embedding)
     yield _latency(probe, settings)
-    yield _space(embedder, len(probe.embedding), spaces)
+    yield _space(embedder, len(probe.embedding), spaces, settings)
 
 
 def _probe(embedder: Embedder) -> _Probe:
@@ -85,22 +86,21 @@ def _latency(probe: _Probe, settings: Settings) -> Finding:
     )
 
 
-def _space(embedder: Embedder, width: int, spaces: Sequence[Mapping[str, Any]] | None) -> Finding:
+def _space(
+    embedder: Embedder, width: int, spaces: Sequence[Mapping[str, Any]] | None, settings: Settings
+) -> Finding:
     if spaces is None:
         return unknown(AREA, "space", "not compared, because the database does not answer", "mend that first")
     if not spaces:
         return fine(AREA, "space", "the database has no space yet; the first write makes it for this model")
-    wanted = (embedder.model, width, embedder.query_prefix, embedder.document_prefix)
-    known = [(s["model"], s["dim"], s["query_prefix"], s["document_prefix"]) for s in spaces]
+    wanted = SpaceKey(embedder.model, width, embedder.query_prefix, embedder.document_prefix)
+    known = [SpaceKey(s["model"], s["dim"], s["query_prefix"], s["document_prefix"]) for s in spaces]
     if wanted in known:
         return fine(AREA, "space", f"the database has a space for {embedder.model} ({width})")
-    there = ", ".join(f"{model} ({dim})" for model, dim, _query, _document in known)
+    said, (*use, add) = missing_space(wanted, known, prefixes_are_free=settings.embed_url is not None)
+    ways = [*use, f"{add} --admin-dsn DSN; hermes-pgsql backfill"]
     return failure(
-        AREA,
-        "space",
-        f"the database has no space for {embedder.model} ({width}), only for {there}:"
-        " rows stay without vectors and are found by words",
-        f"hermes-pgsql model add {embedder.model} --dim {width} --admin-dsn DSN; hermes-pgsql backfill",
+        AREA, "space", f"{said}: rows stay without vectors and are found by words", "   (or) ".join(ways)
     )
 
 

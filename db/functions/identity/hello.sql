@@ -43,18 +43,7 @@ BEGIN
             END IF;
         END IF;
         IF space_id IS NULL THEN
-            warnings := warnings || format(
-                'Model %s with %s dimensions has no embedding space here%s: rows are stored without vectors and found by words. '
-                'An administrator can add it, with "hermes-pgsql model add" and then "hermes-pgsql backfill", or in psql: '
-                'SELECT memvec.add_embedding_space(%L, %s, %L, %L);',
-                p_model, p_dim,
-                (SELECT format(' (there %s %s)', CASE WHEN count(*) = 1 THEN 'is' ELSE 'are' END,
-                               string_agg(format('%s with %s dimensions%s', s.model, s.dim,
-                                                 CASE WHEN s.model = p_model AND s.dim = p_dim THEN ' and other task prefixes' END),
-                                          ', ' ORDER BY s.id))
-                   FROM memvec.embedding_spaces AS s),
-                p_model, p_dim, coalesce(p_query_prefix, ''), coalesce(p_document_prefix, '')
-            );
+            warnings := warnings || memvec.missing_space(p_model, p_dim, p_query_prefix, p_document_prefix);
         END IF;
     END IF;
 

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(29);
+SELECT plan(33);
 SELECT memvec_tests.alone();
 
 -- The contract
@@ -72,6 +72,16 @@ FROM (VALUES
     ('hello-model', 8, 'query: ', NULL, 'another prefix of documents')
 ) AS t (model, dim, query_prefix, document_prefix, description)
 CROSS JOIN LATERAL memvec.hello('hello-a', t.model, t.dim, t.query_prefix, t.document_prefix) AS h;
+
+SELECT matches(
+    (memvec.hello('hello-a', 'hello-model', 8, 'Q> ', NULL)).warnings[1], w.part, 'with other prefixes ' || w.description
+)
+FROM (VALUES
+    ('made with other task prefixes \(before questions and before text: "query: " and "passage: "\)', 'theirs are named'),
+    ('than this host uses \("Q> " and ""\)', 'and its own'),
+    ('embed_query_prefix and embed_document_prefix', 'and the settings'),
+    ('add_embedding_space\(''hello-model'', ''?8''?, ''Q> '', ''''\)', 'and the other way out')
+) AS w (part, description);
 
 -- The hint in the warning can be run as it stands
 SELECT set_config(
