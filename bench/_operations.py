@@ -16,10 +16,21 @@ from bench._corpus import COMMON, Corpus
 from bench._processor import timed
 from hermes_pgsql.client import Memvec
 
-__all__ = ["HUNDRED", "Operation", "Race", "ours_recalling", "race", "recalls", "their_sinks", "writes"]
+__all__ = [
+    "HUNDRED",
+    "REPLACE_LATER",
+    "Operation",
+    "Race",
+    "ours_recalling",
+    "race",
+    "recalls",
+    "their_sinks",
+    "writes",
+]
 
 #: The theme that is written to.
 HUNDRED = "hundred"
+REPLACE_LATER = "replace, vector later"
 LIMIT = 10
 
 
@@ -129,11 +140,16 @@ def recalls(corpus: Corpus, client: Memvec, theme: str | None, calls: int) -> li
 
 
 def writes(corpus: Corpus, client: Memvec, calls: int, salt: str) -> list[Operation]:
-    """Add notes with their vectors, replace each, remove each, and store a turn; in a theme of 100 notes."""
+    """Add notes with their vectors, replace each, remove each, and store a turn; in a theme of 100 notes.
+
+    Each is replaced twice: with its vector at once, as the peer does it, then as a host does it, where the
+    drain brings the vector later.
+    """
     vectors = corpus.vectors(2**31 + 1, calls)
     arrays = [array("f", vector) for vector in vectors]
     old = [f"{salt} old {number}: {corpus.text(number)}" for number in range(calls)]
     new = [f"{salt} new {number}: {corpus.text(number)}" for number in range(calls)]
+    last = [f"{salt} last {number}: {corpus.text(number)}" for number in range(calls)]
     theme = {"agent_identity": HUNDRED}
     entry = {**theme, "target": "memory"}
     turn = {**theme, "session_id": "session-1", "role": "user"}
@@ -165,10 +181,21 @@ def writes(corpus: Corpus, client: Memvec, calls: int, salt: str) -> list[Operat
             },
         ),
         write(
+            REPLACE_LATER,
+            lambda at: client.replace_memory(HUNDRED, "memory", new[at], last[at]),
+            "replace",
+            lambda at: {
+                **entry,
+                "old_text": new[at],
+                "new_content": last[at],
+                "new_embedding": vectors[at].tolist(),
+            },
+        ),
+        write(
             "remove",
-            lambda at: client.remove_memory(HUNDRED, "memory", new[at]),
+            lambda at: client.remove_memory(HUNDRED, "memory", last[at]),
             "remove",
-            lambda at: {**entry, "old_text": new[at]},
+            lambda at: {**entry, "old_text": last[at]},
         ),
         write(
             "turn",

@@ -15,10 +15,12 @@ from hermes_pgsql import embedded, pool
 from hermes_pgsql.embedded import EmbeddedServer
 from hermes_pgsql.migrate import migrate
 
-__all__ = ["ROOMY", "fresh_server"]
+__all__ = ["LARGE", "ROOMY", "fresh_server"]
 
 #: What an administrator would give a server of this size; both sides of a comparison run on it.
 ROOMY = {"shared_buffers": "2GB", "maintenance_work_mem": "1GB", "max_wal_size": "4GB"}
+#: For a million rows: the index that is built must fit into the memory for it. Takes 16 GB of memory.
+LARGE = ROOMY | {"shared_buffers": "6GB", "maintenance_work_mem": "5GB"}
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 Themes of 0.2 to 20 % of all rows, and `scope=all`, in 50,000 and 200,000 rows of 768 dimensions (a million
 with `--large`); what lies near a question has nothing to do with the theme. Exact is a comparison with every
-row, made outside the database. Beside it the peer's own query on the same rows: its `search`, as it is.
+row, made outside the database. Beside it the peer's own query on the same rows: its `search`, as it is. Then
+by words: how often a question of five words of a row finds it, in a theme of 250 rows.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from bench._operations import HUNDRED, ours_recalling, their_sinks
 from bench._peer import Answer, peer_of
 from bench._processor import timed
 from bench._report import Report, Table, options_of, percentile
-from bench._server import ROOMY, fresh_server
+from bench._server import LARGE, ROOMY, fresh_server
 from hermes_pgsql.client import Memvec
 
 __all__ = ["main"]
 
 ALL = "all"
+SMALL = "250 rows"
+SMALL_ROWS = range(100, 350)
 BEST = 10
 BAR_ROWS = 50_000
 
@@ -37,14 +40,22 @@ def main(arguments: Sequence[str] = ()) -> None:
     options = parser.parse_args(arguments)
     report = Report("filtered", "Vector recall in a part of the rows", options)
     sizes = [*options.rows, *([1_000_000] if options.large else [])]
-    with fresh_server(ROOMY) as server, peer_of(server, wanted=not options.no_peer) as peer:
+    with (
+        fresh_server(LARGE if options.large else ROOMY) as server,
+        peer_of(server, wanted=not options.no_peer) as peer,
+    ):
         nearest = Nearest(options.questions)
-        corpus = Corpus(server, peer, shared_out, nearest.observe)
+        corpus = Corpus(server, peer, _theme_of, nearest.observe)
         nearest.questions = corpus.vectors(-1 % 2**32, options.questions)
         for rows in sorted(sizes):
             corpus.grow(rows)
             _measure(report, corpus, nearest, options.rounds)
+            _by_words(report, corpus)
     report.close()
+
+
+def _theme_of(row: int, number: float) -> str:
+    return SMALL if row in SMALL_ROWS else shared_out(row, number)
 
 
 class Nearest:
@@ -91,6 +102,20 @@ def _measure(report: Report, corpus: Corpus, nearest: Nearest, rounds: int) -> N
             if corpus.peer is not None:
                 theirs += corpus.peer.calls("search", [_theirs(name, vector) for vector in nearest.questions])
         _row(report, table, corpus.rows, name, exact, ours, theirs)
+
+
+def _by_words(report: Report, corpus: Corpus) -> None:
+    client = Memvec(corpus.server.runtime_dsn)
+    asked = SMALL_ROWS[::5]
+    found = 0
+    for row in asked:
+        rows = client.recall_memory(SMALL, corpus.question(row), limit=BEST)
+        found += row + 1 in [one.id for one in rows]
+    share = found / len(asked)
+    report.say(
+        f"By words in a theme of 250 of {corpus.rows:,} rows: {share:.3f} of {len(asked)} rows asked for."
+    )
+    report.bar(f"found by words in 250 of {corpus.rows:,} rows", share, least=0.99)
 
 
 def _ours(client: Memvec, corpus: Corpus, name: str, vector: Vectors, backends: list[int]) -> Answer:

@@ -13,7 +13,7 @@ from bench._operations import HUNDRED, recalls, writes
 from bench._operations import race as run
 from bench._peer import peer_of
 from bench._report import Cell, Report, options_of, percentile, ratio
-from bench._server import ROOMY, fresh_server
+from bench._server import LARGE, ROOMY, fresh_server
 from hermes_pgsql.client import Memvec
 
 __all__ = ["main"]
@@ -32,7 +32,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     sizes: list[int] = sorted([*options.rows, *([1_000_000] if options.large else [])])
     report = Report("growth", "Growth", options)
     figures: dict[tuple[str, str], dict[int, tuple[float, float | None]]] = {}
-    with fresh_server(ROOMY) as server, peer_of(server, wanted=not options.no_peer) as peer:
+    with (
+        fresh_server(LARGE if options.large else ROOMY) as server,
+        peer_of(server, wanted=not options.no_peer) as peer,
+    ):
         corpus = Corpus(server, peer, _theme_of)
         client = Memvec(server.runtime_dsn)
         for rows in sizes:

@@ -84,7 +84,7 @@ def _remap(report: Report, rows: int, beside_rows: int, dim: int) -> None:
         admin.execute("SET maintenance_work_mem = '512MB'")
         admin.execute(
             f"CREATE INDEX turn_embeddings_{space}_hnsw ON memvec.turn_embeddings_{space}"
-            " USING hnsw (embedding public.halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)".encode()
+            " USING hnsw (embedding public.halfvec_cosine_ops) WITH (m = 16, ef_construction = 128)".encode()
         )
         admin.execute(f"VACUUM ANALYZE memvec.conversations, memvec.turn_embeddings_{space}".encode())
         with (
@@ -191,7 +191,7 @@ def _prune(report: Report, turns: int, old: int, batch: int, seconds: float) -> 
             admin.execute(TURNS, {"theme": f"theme {number}", "age": 1, "first": first, "last": last})
         admin.execute(EMBEDDINGS.format(space=space).encode(), ["asker"])
         admin.execute(f"VACUUM ANALYZE memvec.conversations, memvec.turn_embeddings_{space}".encode())
-        admin.execute("SELECT memvec.count_themes()")
+        admin.execute("SELECT memvec.housekeeping()")
         vectors = [
             str(row[0])
             for row in admin.execute("SELECT bench_vector(g)::text FROM generate_series(1, 50) AS g")
