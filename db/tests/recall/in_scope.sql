@@ -67,7 +67,8 @@ SELECT is_empty(
     'a chat row without a person is seen by nobody'
 );
 
--- NULL and empty lists of themes mean different things, and the same in estimates and both legs, which all ask this function.
+-- NULL and empty lists of themes mean different things, and the same in estimates and both legs, which all ask this function
+-- (case X17).
 SELECT is(
     (SELECT count(*) FROM pg_proc AS p
      WHERE p.pronamespace = 'memvec'::regnamespace
