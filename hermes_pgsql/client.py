@@ -1020,10 +1020,12 @@ class Memvec:
     def export_lines(
         self, identity: str | None = None, *, vectors: bool = False, page: int = 500
     ) -> Generator[str]:
-        """The rows of a theme (None: of all) as lines of JSON, the header first, all of one moment.
+        """The rows of a theme (None: of all) as lines of JSON between a first and a last, all of one moment.
 
         Administrators only. Takes a page at a time, so it needs no more memory for many rows than for few.
         """
+        from hermes_pgsql.jsonl import last_line
+
         with self._connected(_Deadline(self._timeout)) as conn, conn.transaction():
             conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             arguments: dict[str, object] = {
@@ -1039,6 +1041,7 @@ class Memvec:
             )
             for (line,) in header.fetchall():
                 yield line
+            count = 0
             for kind in ("agent", "entry", "turn", "edge"):
                 arguments |= {"kind": kind, "after": 0}
                 while rows := conn.execute(
@@ -1051,7 +1054,9 @@ class Memvec:
                 ).fetchall():
                     for _, line in rows:
                         yield line
+                    count += len(rows)
                     arguments["after"] = rows[-1][0]
+            yield last_line(count)
 
     # Calling ------------------------------------------------------------
 

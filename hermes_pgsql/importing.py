@@ -35,6 +35,7 @@ BATCH_ROWS: Final = 500
 BATCH_CHARS: Final = 4_000_000
 MOST_NOTED: Final = 1000
 _CHAT_SINKS: Final = frozenset({"whatsapp-dm", "external-group", "_bench"})
+_KINDS: Final = frozenset({"entry", "turn", "edge", "agent"})
 _ATTEMPTS: Final = 6
 _PAUSE: Final = 0.2
 
@@ -151,8 +152,7 @@ def _batches(
     batches: list[list[Incoming]] = [[] for _ in range(lanes)]
     sizes = [0] * lanes
     for incoming in rows:
-        kind = incoming.row.get("kind")
-        kind = kind if isinstance(kind, str) else "row"
+        kind = _kind(incoming)
         report.of(kind).read += 1
         if incoming.fault is not None:
             report.skip(kind, incoming.place, incoming.fault)
@@ -228,7 +228,7 @@ def _refused(incoming: Incoming, error: HermesPgsqlError) -> Imported:
 
 def _count(report: Report, batch: Sequence[Incoming], results: Sequence[Imported]) -> None:
     for incoming, result in zip(batch, results, strict=True):
-        kind = str(incoming.row.get("kind") or "row")
+        kind = _kind(incoming)
         counts = report.of(kind)
         if result.outcome == "refused":
             report.skip(kind, incoming.place, result.message or "the database refused it")
@@ -242,6 +242,12 @@ def _count(report: Report, batch: Sequence[Incoming], results: Sequence[Imported
             counts.vectors += 1
         if kind in ("entry", "turn"):
             _count_identity(report, incoming, result)
+
+
+def _kind(incoming: Incoming) -> str:
+    """Under which name a row is counted: that of its kind if it is one, so that the report stays short."""
+    kind = incoming.row.get("kind")
+    return kind if isinstance(kind, str) and kind in _KINDS else "row"
 
 
 def _count_identity(report: Report, incoming: Incoming, result: Imported) -> None:

@@ -110,8 +110,10 @@ class OlderTables:
         chosen = [_column(name) if name in columns else sql.SQL("NULL::text") for name in names]
         with_vector = space is not None and table in self._vectors
         chosen.append(self._vector(table) if with_vector else sql.SQL("NULL::text"))
-        query = sql.SQL("SELECT id::text, {} FROM {} ORDER BY id").format(
-            sql.SQL(", ").join(chosen), sql.Identifier(self.schema, table)
+        # A table that was copied by hand may have lost its key: where a row lies tells the order well enough.
+        key = sql.SQL("id" if "id" in columns else "ctid")
+        query = sql.SQL("SELECT {}::text, {} FROM {} ORDER BY {}").format(
+            key, sql.SQL(", ").join(chosen), sql.Identifier(self.schema, table), key
         )
         with self._connection.cursor(f"older_{kind}", binary=with_vector and self._half) as cursor:
             cursor.itersize = _PAGE
@@ -278,7 +280,10 @@ def _text(value: object) -> str | None:
 def _object(text: str | None) -> dict[str, object]:
     if not text or text == "{}":
         return {}
-    value: object = json.loads(text)
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):  # of a column that never checked
+        value = text
     return cast("dict[str, object]", value) if isinstance(value, dict) else {"value": value}
 
 

@@ -571,7 +571,7 @@ def test_an_export_imported_into_a_fresh_database_answers_the_same(
     assert all(expected)
     file = tmp_path / "all.jsonl"
     told = run("export", "--all", "--vectors", str(file), "--json", admin_dsn=fresh.admin_dsn).json
-    assert told["rows"] == len(file.read_text().splitlines()) - 1 == 52
+    assert told["rows"] == len(file.read_text().splitlines()) - 2 == 52
     assert file.stat().st_mode & 0o777 == 0o600
     assert CONTACT not in file.read_text()
 
@@ -590,7 +590,7 @@ def test_an_export_imported_into_a_fresh_database_answers_the_same(
         assert Memvec(copy.runtime_dsn).recall_memory(CONTACT, "anvil") == []
         second = tmp_path / "again.jsonl"
         run("export", "--all", "--vectors", str(second), admin_dsn=copy.admin_dsn)
-        lines = [sorted(path.read_text().splitlines()[1:]) for path in (file, second)]
+        lines = [sorted(path.read_text().splitlines()[1:-1]) for path in (file, second)]
         assert [one for one in lines[0] if '"kind" : "agent"' not in one] == [
             one for one in lines[1] if '"kind" : "agent"' not in one
         ]
@@ -607,7 +607,7 @@ def test_with_the_same_secret_contacts_stay_who_they_are(
     fill(fresh)
     file = tmp_path / "contact.jsonl"
     assert run("export", "--identity", CONTACT, str(file), admin_dsn=fresh.admin_dsn).code == 0
-    assert len(file.read_text().splitlines()) == 2  # header and entry
+    assert len(file.read_text().splitlines()) == 3  # header, entry, end
     with fresh.admin() as admin:
         admin.execute("DELETE FROM memvec.memory_entries")
     done = run("import", "jsonl", str(file), admin_dsn=fresh.admin_dsn)
@@ -618,9 +618,10 @@ def test_with_the_same_secret_contacts_stay_who_they_are(
 def test_one_theme_to_standard_output(run: Commands, database: Database, theme: str) -> None:
     Memvec(database.runtime_dsn).add_memory(theme, "memory", "the anvil")
     done = run("export", "--identity", theme)
-    header, entry = map(json.loads, done.out.splitlines())
+    header, entry, end = map(json.loads, done.out.splitlines())
     assert (header["kind"], header["format"], header["theme"]) == ("header", "hermes-pgsql", theme)
     assert (entry["content"], entry["vectors"]) == ("the anvil", None)
+    assert end == {"kind": "end", "rows": 1}
     assert "1 rows" in done.err
     for arguments in ([], ["--all", "--identity", theme], ["--all", "--json"]):
         assert run("export", *arguments).code == 2

@@ -51,16 +51,16 @@ def export(
     if as_json and file == "-":
         raise typer.BadParameter("--json reports about a FILE; the lines themselves are JSON already.")
     memvec = Memvec(find_admin_dsn(settings_with(dsn=dsn, admin_dsn=admin_dsn)))
-    rows = -1  # the header is none
+    rows = 0
     with row_counter() as counter:
         lines = memvec.export_lines(identity, vectors=vectors)
         first = next(lines)  # before the file is made: a database that is not there leaves none
         with _opened(file) as output:
             output.write(f"{first}\n".encode())
-            for rows, line in enumerate(lines, start=1):
+            for written, line in enumerate(lines):  # the last one is none
                 output.write(f"{line}\n".encode())
+                rows = written
                 counter(rows)
-    rows = max(rows, 0)
     if as_json:
         show_json({"file": file, "rows": rows, "vectors": vectors})
     elif file == "-":

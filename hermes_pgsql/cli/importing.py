@@ -165,7 +165,7 @@ def jsonl(
       hermes-pgsql export --all --admin-dsn "$OLD" | hermes-pgsql import jsonl - --admin-dsn "$NEW"
     """
     from hermes_pgsql.importing import Report, import_all
-    from hermes_pgsql.jsonl import JsonLines, Space
+    from hermes_pgsql.jsonl import JsonLines, Space, lines_of
 
     settings, memvec = _administrator(dsn, admin_dsn)
     report = Report(dry_run)
@@ -178,7 +178,7 @@ def jsonl(
         )
 
     with _opened(file) as lines, row_counter() as counter:
-        reader = JsonLines(lines, space_of, memvec.persons_mark())
+        reader = JsonLines(lines_of(lines), space_of, memvec.persons_mark())
         import_all(
             memvec,
             reader.rows(),

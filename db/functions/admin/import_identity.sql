@@ -24,7 +24,7 @@ BEGIN
     SELECT c.agent_identity, c.person_key, c.kind, c.reason
       INTO agent_identity, person_key, kind, reason
       FROM memvec.canonical_identity(p_identity, p_bench_mode => 'bucket') AS c;
-    IF kind NOT IN ('direct', 'group') OR NOT v_from_sink AND p_person IS NULL THEN
+    IF kind NOT IN ('direct', 'group') OR NOT v_from_sink THEN
         RETURN;
     END IF;
     IF p_person IS NOT NULL THEN
