@@ -623,7 +623,7 @@ def test_what_was_ready_before_the_deadline_is_kept(endpoint: FakeEndpoint) -> N
 
 
 def test_an_endless_body_is_cut_off(endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hermes_pgsql.embedding.http._MAX_REPLY_BYTES", 100_000)
+    monkeypatch.setattr("hermes_pgsql.embedding.transport.MAX_REPLY_BYTES", 100_000)
     endpoint.answer = lambda _request: Reply(text=" " * 1_000_000)
     assert "100,000 bytes" in failed(embedder(endpoint).embed_documents(["text"], 60)[0]).reason
 

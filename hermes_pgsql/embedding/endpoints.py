@@ -8,8 +8,9 @@ really asked.
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import Literal, NamedTuple, get_args
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from .base import EmbeddingError
 
@@ -55,9 +56,17 @@ def credentials_of(url: str) -> tuple[str, str] | None:
     return unquote(parts.username), unquote(parts.password or "")
 
 
+def query_secrets(url: str) -> list[str]:
+    """The values in the URL's query that may be keys."""
+    return [value for name, value in parse_qsl(urlsplit(url).query) if "version" not in name.casefold()]
+
+
 def is_loopback(url: str) -> bool:
     host = urlsplit(url).hostname or ""
-    return host == "localhost" or host == "::1" or host.startswith("127.")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def shown_url(url: str) -> str:

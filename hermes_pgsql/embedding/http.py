@@ -8,17 +8,16 @@ most three requests.
 
 from __future__ import annotations
 
+import base64
 import email.utils
 import json
 import logging
 import os
-import queue
 import re
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from urllib.parse import quote, urljoin
 
 from .base import (
     Deadline,
@@ -29,21 +28,18 @@ from .base import (
     FailureKind,
     clean_text,
 )
-from .endpoints import Endpoint, credentials_of, endpoints_for, is_loopback, shown_url
+from .endpoints import Endpoint, credentials_of, endpoints_for, is_loopback, query_secrets, shown_url
 from .known import known_floor
 from .prefixes import prefixes_for
 from .replies import error_text, vectors_of
-
-if TYPE_CHECKING:
-    import httpx
+from .transport import Transport
 
 log = logging.getLogger("hermes_pgsql.embedding")
 
-T = TypeVar("T")
 DEFAULT_DEADLINE = 30.0  # seconds
-_MAX_REPLY_BYTES = 32 * 1024 * 1024  # 16 vectors of 4,096 numbers are below 2 MB
 _MAX_CALLS_PER_TEXT = 3
-_MAX_REQUESTS_AT_ONCE = 16  # also counts requests whose caller has given up
+_ABOUT_THE_TEXT = (400, 422)  # besides 413; other refusals are about the client
+_MOST_REFUSED = 8
 _TOO_LONG = re.compile(
     r"context (length|size|window)|maximum context|too (long|large)|must have less than"
     r"|exceed\w*.{0,40}(token|length)|(token|length|input).{0,40}exceed",
@@ -99,9 +95,12 @@ class HttpEmbedder:
         self._backoff = backoff
         self._request_dimensions = request_dimensions
         self._worked = False  # a vector came back once, so the configuration is right
-        self._lock = threading.Lock()
-        self._client: tuple[int, httpx.Client] | None = None
-        self._slots = threading.BoundedSemaphore(_MAX_REQUESTS_AT_ONCE)
+        self._refused = 0  # single texts in a row
+        self._transport = Transport(
+            credentials=self._credentials,
+            proxies=not is_loopback(self._candidates[0].url),
+            shown=self._one_line,
+        )
         self._logged: set[FailureKind] = set()
 
     @property
@@ -138,10 +137,7 @@ class HttpEmbedder:
 
     def close(self) -> None:
         """Closes the connections. The embedder may be used again; it then connects anew."""
-        with self._lock:
-            client, self._client = self._client, None
-        if client is not None and client[0] == os.getpid():
-            client[1].close()
+        self._transport.close()
 
     # -- texts --
 
@@ -176,7 +172,15 @@ class HttpEmbedder:
             calls += 1
             try:
                 result = self._embed([text[:length]], run)[0]
+            except EmbedderUnavailable:
+                raise
             except EmbeddingError as error:
+                if error.kind == "refused":
+                    self._refused += 1
+                    # By an endpoint that takes other texts: the text is at fault, and always will be. But
+                    # when none is taken any more, it is the endpoint that has changed.
+                    blamed = self._worked and self._refused <= _MOST_REFUSED
+                    raise EmbeddingError("refused", error.reason, permanent=blamed) from None
                 if error.kind != "too_long":
                     raise
                 if calls >= _MAX_CALLS_PER_TEXT:
@@ -216,7 +220,8 @@ class HttpEmbedder:
         try:
             found = vectors_of(reply, count, self.dim)
         except EmbeddingError as error:
-            raise EmbeddingError(error.kind, f"{where} sent {error.reason}{self._about_model()}") from None
+            reason = self._one_line(error.reason)
+            raise EmbeddingError(error.kind, f"{where} sent {reason}{self._about_model()}") from None
         results: list[Embedding | EmbeddingFailure] = []
         for vector in found:
             if isinstance(vector, EmbeddingFailure):
@@ -224,7 +229,7 @@ class HttpEmbedder:
                     EmbeddingFailure(f"{where} sent {vector.reason}", vector.permanent, vector.kind)
                 )
                 continue
-            self._decided, self._worked, self.dim = endpoint, True, len(vector)
+            self._decided, self._worked, self._refused, self.dim = endpoint, True, 0, len(vector)
             results.append(vector)
         return results
 
@@ -253,32 +258,33 @@ class HttpEmbedder:
         request = json.dumps(body).encode()
         headers = self._headers()
         try:
-            status, answered, raw = self._bounded(
-                lambda: self._post(endpoint.url, headers, request, deadline), deadline
-            )
+            answer = self._transport.post(endpoint.url, where, headers, request, deadline)
         except TimeoutError:
             raise EmbedderUnavailable(
                 "timeout",
                 f"{where} gave no complete answer in {deadline.seconds:g} s; raise the timeout or use a"
                 " faster endpoint",
             ) from None
-        reply, is_json = _parsed(raw)
-        if 200 <= status < 300:
+        reply, is_json = _parsed(answer.body)
+        if 200 <= answer.status < 300:
             if is_json:
                 return reply
-            if b"<html" in raw[:1000].lower():
+            if b"<html" in answer.body[:1000].lower():
                 raise EmbedderUnavailable("not_found", f"{where} answered with a web page; correct embed_url")
             raise EmbeddingError("reply", f"{where} sent something that is not JSON{self._about_model()}")
-        said = error_text(reply) or raw[:300].decode("utf-8", "replace")
-        raise self._error(where, status, answered, self._one_line(said))
+        said = error_text(reply) or answer.body[:300].decode("utf-8", "replace")
+        raise self._error(where, answer.status, answer.headers, self._one_line(said))
 
     def _error(self, where: str, status: int, headers: Mapping[str, str], said: str) -> EmbeddingError:
         answer = f"{where} answered {status}" + (f": {said}" if said else "")
         if 300 <= status < 400:
-            target = shown_url(headers.get("location", ""))
+            target = shown_url(urljoin(where, headers.get("location", "")))
+            if target == where or not target.startswith(("http://", "https://")):
+                return EmbedderUnavailable("redirect", f"{answer}, which is no answer; correct embed_url")
             return EmbedderUnavailable(
                 "redirect",
-                f"{where} redirects to {target!r}; redirects are not followed, so set embed_url to it",
+                f"{where} redirects to {self._one_line(target)!r}; redirects are not followed, so set"
+                " embed_url to it",
             )
         if status in (401, 403):
             variable = (
@@ -305,78 +311,9 @@ class HttpEmbedder:
             )
         if status >= 500:
             return EmbeddingError("server", f"{answer}{self._about_model()}")
-        # Refused alone, by an endpoint that takes other texts: the text is at fault, and always will be.
-        return EmbeddingError("refused", f"{answer}{self._about_model()}", permanent=self._worked)
-
-    def _post(
-        self, url: str, headers: dict[str, str], body: bytes, deadline: Deadline
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        import httpx
-
-        where = shown_url(url)
-        raw = bytearray()
-        try:
-            auth = (
-                httpx.BasicAuth(*self._credentials)
-                if self._credentials and "Authorization" not in headers
-                else None
-            )
-            timeout = httpx.Timeout(max(0.001, deadline.remaining()))
-            with self._http().stream(
-                "POST", url, content=body, headers=headers, auth=auth, timeout=timeout
-            ) as answer:
-                for chunk in answer.iter_bytes():
-                    raw += chunk
-                    if len(raw) > _MAX_REPLY_BYTES:
-                        raise EmbeddingError("reply", f"{where} sent more than {_MAX_REPLY_BYTES:,} bytes")
-                    if deadline.remaining() == 0:
-                        raise TimeoutError
-                return answer.status_code, answer.headers, bytes(raw)
-        except (httpx.TimeoutException, TimeoutError):
-            raise TimeoutError from None
-        except httpx.DecodingError:
-            raise EmbeddingError("reply", f"{where} sent a body that cannot be decompressed") from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError) as error:
-            reason = self._one_line(str(error)) or type(error).__name__
-            raise EmbedderUnavailable(
-                "unreachable", f"{where} cannot be reached ({reason}); is the server running?", transient=True
-            ) from None
-
-    def _bounded(self, work: Callable[[], T], deadline: Deadline) -> T:
-        """`work()` in a daemon thread, or TimeoutError when the deadline passes first."""
-        if not deadline.remaining() or not self._slots.acquire(timeout=deadline.remaining()):
-            raise TimeoutError
-        done: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()
-
-        def target() -> None:
-            try:
-                result = work()
-                done.put(lambda: result)
-            except BaseException as raised:  # noqa: BLE001 (handed over to the caller's thread)
-                error = raised
-                done.put(lambda: _raise(error))
-            finally:
-                self._slots.release()
-
-        threading.Thread(target=target, name="hermes-pgsql-embed", daemon=True).start()
-        try:
-            # A moment more than the deadline, so that the request's own timeout can tell first.
-            return done.get(timeout=deadline.remaining() + 0.05)()
-        except queue.Empty:
-            raise TimeoutError from None
-
-    def _http(self) -> httpx.Client:
-        """The client of this process, made at first use: importing httpx takes longer than importing us."""
-        import httpx
-
-        with self._lock:
-            if (
-                self._client is None or self._client[0] != os.getpid()
-            ):  # a forked child must not share sockets
-                # A proxy from the environment is right for the internet and wrong for this machine.
-                trust_env = not is_loopback(self._candidates[0].url)
-                self._client = (os.getpid(), httpx.Client(follow_redirects=False, trust_env=trust_env))
-            return self._client[1]
+        if status not in _ABOUT_THE_TEXT:  # 402 (nobody paid), 407, 451 ...: no other text would fare better
+            return EmbedderUnavailable("refused", f"{answer}{self._about_model()}")
+        return EmbeddingError("refused", f"{answer}{self._about_model()}")
 
     def _headers(self) -> dict[str, str]:
         headers = {
@@ -403,13 +340,20 @@ class HttpEmbedder:
     # -- messages --
 
     def _one_line(self, text: str) -> str:
-        """What a server or library said, fit for a log: one short line without the key or password."""
-        secrets = [os.environ.get(self._api_key_env, "").strip() if self._api_key_env else ""]
-        secrets += list(self._credentials or ())
-        for secret in secrets:
+        """What a server or library said, fit for a log and for the database: one short line, no secrets."""
+        for secret in self._secrets():
             if len(secret) > 3:
-                text = text.replace(secret, "***")
-        return " ".join(text.split())[:200]
+                text = text.replace(secret, "***").replace(quote(secret, safe=""), "***")
+        # Cut first, since what a server says may be long.
+        line = " ".join(clean_text(text[:1000]).split())[:200]
+        return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+
+    def _secrets(self) -> list[str]:
+        """What must not be shown: the key, the user and password, and what the URL's query may hold."""
+        key = os.environ.get(self._api_key_env, "").strip() if self._api_key_env else ""
+        user, password = self._credentials or ("", "")
+        basic = base64.b64encode(f"{user}:{password}".encode()).decode() if password else ""
+        return [key, user, password, basic, *query_secrets(self._candidates[0].url)]
 
     def _about_model(self) -> str:
         return f" (model {self.model!r})"
@@ -418,18 +362,13 @@ class HttpEmbedder:
         """A warning for the first failure of each kind: an early hiccup must not hide a later problem."""
         if failure.kind == "blank":
             return
-        with self._lock:
-            if failure.kind in self._logged:
-                return
-            self._logged.add(failure.kind)
+        if failure.kind in self._logged:
+            return
+        self._logged.add(failure.kind)
         log.warning("embedding failed: %s", failure.reason)
 
 
 _BLANK = EmbeddingFailure("nothing to embed: the text is blank", permanent=True, kind="blank")
-
-
-def _raise(error: BaseException) -> NoReturn:
-    raise error
 
 
 def _parsed(raw: bytes) -> tuple[object, bool]:
