@@ -12,12 +12,20 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from hermes_pgsql.embedding import Embedding, EmbeddingFailure, choose_embedder
 from hermes_pgsql.embedding.spaces import SpaceKey, missing_space
-from hermes_pgsql.errors import ConfigError, DatabaseFailure, DeliveryUnknown, HermesPgsqlError, is_retryable
+from hermes_pgsql.errors import (
+    ConfigError,
+    DatabaseFailure,
+    DeliveryUnknown,
+    HermesPgsqlError,
+    UnknownSpace,
+    is_retryable,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -123,9 +131,15 @@ def backfill(
 
     ``timeout``: seconds for the requests of one claim, retries included. ``given_up``: try also the rows that
     failed too often. ``progress`` is called with the rows done and the rows there are. Raises the database's
-    errors.
+    errors, and ``ConfigError`` when the space is dropped meanwhile.
     """
-    return _Run(memvec, target, jobs, batch, timeout, given_up, progress).run()
+    try:
+        return _Run(memvec, target, jobs, batch, timeout, given_up, progress).run()
+    except UnknownSpace:
+        raise ConfigError(
+            f"The embedding space of the model {target.model} was dropped while it was being filled.",
+            hint="hermes-pgsql model list shows what is there.",
+        ) from None
 
 
 @dataclass
@@ -464,7 +478,7 @@ def _named(spaces: Sequence[SpaceTable], settings: Settings, model: str) -> Spac
     if not found:
         raise ConfigError(
             f"The database has no embedding space for the model {model}; it has: {_listed(spaces)}.",
-            hint=f"Add it with: hermes-pgsql model add {model} --dim WIDTH",
+            hint=f"Add it with: hermes-pgsql model add {quote(model)} --dim WIDTH",
         )
     if len(found) > 1:
         raise ConfigError(
@@ -518,7 +532,7 @@ def _first_space(memvec: Memvec, embedder: Embedder, dim: int) -> int:
             raise
     raise ConfigError(
         "The database has no embedding space yet.",
-        hint=f"An administrator adds it with: hermes-pgsql model add {embedder.model} --dim {dim}",
+        hint=f"An administrator adds it with: hermes-pgsql model add {quote(embedder.model)} --dim {dim}",
     )
 
 

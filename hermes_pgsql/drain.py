@@ -64,6 +64,7 @@ _FIRST_PAUSE: Final = 0.25
 #: one that is there and refuses, because it may come back at any moment.
 UNAVAILABLE_CAP: Final = 4.0
 FAILURE_CAP: Final = 30.0
+_LONGEST_ASKED: Final = 300.0
 #: New work does not wait longer than this for the next attempt.
 _EAGER_PAUSE: Final = 2.0
 _REVIVE_EVERY: Final = 15.0
@@ -124,12 +125,14 @@ class _Backoff:
     failed_at: float = 0.0
     retry_at: float = 0.0
 
-    def fail(self, error: str, cap: float | None = None) -> None:
+    def fail(self, error: str, cap: float | None = None, asked: float | None = None) -> None:
+        """``asked``: the pause in seconds that the other side wants; some minutes of it are kept."""
         self.failures += 1
         pause = min(self.cap if cap is None else cap, _FIRST_PAUSE * 2 ** min(self.failures - 1, 10))
+        pause *= random.uniform(0.75, 1.0)  # noqa: S311 (no secret)
         self.error = error
         self.failed_at = monotonic()
-        self.retry_at = self.failed_at + pause * random.uniform(0.75, 1.0)  # noqa: S311 (no secret)
+        self.retry_at = self.failed_at + max(pause, min(asked or 0.0, _LONGEST_ASKED))
 
     def succeed(self) -> None:
         self.failures = 0
@@ -698,7 +701,8 @@ class Drain:
             home.vector_batch = max(1, min(VECTOR_SLICE, home.vector_batch // 4))
             if some_worked:
                 endpoint.backoff.succeed()
-            endpoint.backoff.fail(unavailable[0].reason)
+            asked = max((failure.retry_after or 0.0) for failure in unavailable)
+            endpoint.backoff.fail(unavailable[0].reason, asked=asked)
         else:
             endpoint.backoff.succeed()
         over: list[VectorJob] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -367,6 +368,61 @@ def test_a_restart_of_the_database_does_not_end_a_run(rows: Rows, service: Servi
     assert len(rows.vectors(space)) == 60
 
 
+def test_a_space_that_is_dropped_ends_the_run_with_a_sentence(
+    fill: Any, rows: Rows, service: Service
+) -> None:
+    space = rows.space()
+    rows.add_many(20, 0)
+    answer = service.answer
+
+    def dropping(body: dict[str, Any]) -> tuple[int, object]:
+        if not service.requests:
+            assert rows.query("SELECT memvec.drop_embedding_space(%s)", space) == [(True,)]
+        return answer(body)
+
+    service.answer = dropping  # type: ignore[method-assign]
+    ended = fill("--model", "words", "--batch", "2", "--jobs", "1")
+    assert ended.code == 1
+    assert "the model words was dropped" in ended.err
+
+
+def test_rows_that_change_between_claim_and_store_get_no_stale_vector(
+    fill: Any, rows: Rows, service: Service
+) -> None:
+    """Replaced, deleted or marked never to be embedded, while the endpoint has their text."""
+    space = rows.space()
+    rows.add_many(6, 1)
+    answer = service.answer
+
+    def meddling(body: dict[str, Any]) -> tuple[int, object]:
+        if not service.requests:
+            rows.query(
+                "DELETE FROM memvec.memory_entries WHERE content LIKE 'row entry 2 %%' RETURNING %s", 1
+            )
+            rows.query("SELECT memvec.replace_memory('fleet', 'memory', 'row entry 3 about topic 3', 'new')")
+            rows.query("UPDATE memvec.conversations SET embed = false RETURNING id")
+        return answer(body)
+
+    service.answer = meddling  # type: ignore[method-assign]
+    report = fill("--model", "words", "--jobs", "1").json
+    assert (report["outcome"], report["embedded"], report["changed"]) == ("done", 5, 3)
+    vectors = rows.vectors(space)
+    assert set(vectors) == {"new", *(f"row entry {n} about topic {n}" for n in (1, 4, 5, 6))}
+    assert_own_vectors(vectors)
+
+
+def test_an_endpoint_may_say_what_no_database_can_hold(fill: Any, rows: Rows, service: Service) -> None:
+    rows.space()
+    rows.add("good", "bad")
+    service.fails = lambda text: (500, "NUL \0 half \ud800 escape \x1b[31m") if text == "bad" else None
+    ended = fill("--model", "words")
+    assert ended.code == 3
+    (failure,) = ended.json["failures"]
+    assert "NUL" in failure["reason"]
+    assert failure["reason"].isprintable()
+    assert rows.query("SELECT last_error FROM memvec.embedding_work")[0][0] == failure["reason"]
+
+
 # The command's options
 
 
@@ -504,6 +560,26 @@ def test_models_are_added_listed_and_dropped(run: Commands, rows: Rows, fill: An
     assert rows.query("SELECT model FROM memvec.embedding_spaces") == [("wide",)]
     assert run("model", "drop", "words", "--execute", *admin).code == 1
     assert rows.query("SELECT count(*)::int FROM memvec.memory_entries")[0][0] == 5
+
+
+def test_names_of_models_are_quoted_and_fit_for_lists(run: Commands, rows: Rows) -> None:  # noqa: F811
+    admin = ("--admin-dsn", rows.database.admin_dsn)
+    for name in ("", "  ", " m", "m\n", "m\tn", "x" * 301):
+        assert run("model", "add", "--dim", "4", *admin, "--", name).code == 1, repr(name)
+    for dim in ("0", "16001", "x"):
+        assert run("model", "add", "m", "--dim", dim, *admin).code == 2
+    long, odd = f"hf.co/org/{'model-' * 40}", 'it\'s; a "name" $1 {0} %I'
+    for name in (long, odd):
+        added = run("model", "add", "--dim", "4", *admin, "--", name)
+        assert added.code == 0
+        assert f"backfill --model {shlex.quote(name)}" in added.err
+    shown = run("model", "list", "--dsn", rows.database.runtime_dsn).out
+    assert odd in shown
+    assert all(title in shown for title in ("dim", "kind", "pending", "age", "index"))
+    dry = run("model", "drop", odd, *admin).out
+    assert "0 rows have no vector" in dry
+    assert "the only one" not in dry
+    assert run("model", "drop", odd, "--execute", *admin).code == 0
 
 
 def test_a_space_is_dropped_when_nobody_is_at_it(run: Commands, rows: Rows) -> None:  # noqa: F811

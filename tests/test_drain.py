@@ -731,6 +731,28 @@ def test_one_homes_dead_endpoint_is_not_anothers(
     assert drain.status().embed_error is None
 
 
+def test_the_pause_an_endpoint_asks_for_is_kept(
+    drain: Drain, outbox: Outbox, theme: str, embedder: LocalEmbedder
+) -> None:
+    """Also when new text comes; but not for hours."""
+    asked = 100.0
+    embedder.fails = lambda _text: EmbeddingFailure(
+        "slow down", kind="rate_limited", unavailable=True, retry_after=asked
+    )
+    drain.attach(outbox, embedder)
+    put_turn(outbox, theme, "s", "one turn")
+    assert wait_until(lambda: drain.status().embed_retry_in is not None)
+    assert 30 < (drain.status().embed_retry_in or 0) <= 100
+    tried = len(embedder.texts)
+    put_turn(outbox, theme, "s", "another turn")
+    assert sent(drain, outbox)
+    assert len(embedder.texts) == tried
+    asked = 1e9
+    drain.flush_vectors(0.1)
+    assert wait_until(lambda: (drain.status().embed_retry_in or 0) > 200)
+    assert (drain.status().embed_retry_in or 0) <= 300
+
+
 def test_a_text_that_cannot_be_embedded_holds_up_no_other(
     database: Database, drain: Drain, outbox: Outbox, theme: str, embedder: LocalEmbedder, quick: None
 ) -> None:

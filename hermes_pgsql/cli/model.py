@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = 60.0  # seconds, for those who use a space that is to go
 _GAVE_WAY: Final = {"55P03", "40P01"}
+_LONGEST_NAME: Final = 44  # characters in a table
 
 Result = TypeVar("Result")
 
@@ -90,7 +92,7 @@ def add(
     if dim > 4000:
         note("Vectors of more than 4,000 dimensions have no index: recall compares every row.")
     if added:
-        note(f"Fill it with: hermes-pgsql backfill --model {name}")
+        note(f"Fill it with: hermes-pgsql backfill --model {shlex.quote(name)}")
 
 
 @commands.command("list")
@@ -145,7 +147,7 @@ def drop(
     found = _the_one(tables, name, dim, space)
     coverage = memvec.embedding_coverage()
     vectors = sum(row.embedded for row in coverage if row.space_id == found.space_id)
-    others = {row.space_id: row.model for row in coverage if row.space_id != found.space_id}
+    others = {table.space_id: table.model for table in tables if table.space_id != found.space_id}
     lacking = {
         f"{others[other]} (space {other})": sum(row.pending for row in coverage if row.space_id == other)
         for other in others
@@ -225,7 +227,9 @@ def _show_tables(tables: Sequence[SpaceTable], coverage: dict[tuple[int, str], C
 
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     grid.add_column("space", justify="right")
-    grid.add_column("model", no_wrap=True, overflow="fold")
+    # A name is copied, so it is broken only where it would leave no room for the rest.
+    longest = max(len(table.model) for table in tables)
+    grid.add_column("model", no_wrap=longest <= _LONGEST_NAME, overflow="fold", max_width=_LONGEST_NAME)
     grid.add_column("dim", justify="right")
     grid.add_column("kind")
     for title in ("with vector", "pending", "failed", "age", "size", "floor"):

@@ -21,6 +21,14 @@ BEGIN
             MESSAGE = format('an embedding space needs a model and a width from 1 to 16000, not "%s" and %s', p_model, p_dim),
             HINT = 'For example: SELECT memvec.add_embedding_space(''nomic-embed-text'', 768);';
     END IF;
+    -- No host is configured with such a name, so its vectors would never be used; and lists would be hard to read.
+    IF length(p_model) > 300 OR p_model ~ '^[[:space:]]|[[:cntrl:]]|[[:space:]]$' THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'MV001',
+            MESSAGE = format('the name of a model begins and ends with no blank, holds no control character and at most 300'
+                             ' characters, not "%s"', left(p_model, 100)),
+            HINT = 'Write it as embed_model has it in the configuration of the hosts.';
+    END IF;
     v_id := memvec.create_space(p_model, p_dim, p_query_prefix, p_document_prefix, p_min_similarity);
     INSERT INTO memvec.maintenance_log (operation, table_name, parameters)
     VALUES ('add_embedding_space', 'embedding_spaces', jsonb_build_object('space', v_id, 'model', p_model, 'dim', p_dim));

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(21);
+SELECT plan(25);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -29,7 +29,8 @@ SELECT is(
 SELECT throws_ok(
     format('SELECT memvec.add_embedding_space(%L, %L::int)', b.model, b.dim), 'MV001', NULL,
     format('model %L with %L dimensions is refused', b.model, b.dim)
-) FROM (VALUES (NULL, 8), ('  ', 8), ('m', 0), ('m', 16001), ('m', NULL)) AS b (model, dim);
+) FROM (VALUES (NULL, 8), ('  ', 8), ('m', 0), ('m', 16001), ('m', NULL), (' m', 8), ('m ', 8), (E'm\nn', 8),
+               (repeat('m', 301), 8)) AS b (model, dim);
 SELECT lives_ok($$ SELECT memvec.add_embedding_space('wide', 4000) $$, '4,000 dimensions are fine');
 SET client_min_messages = error;
 SELECT lives_ok($$ SELECT memvec.add_embedding_space('wider', 16000) $$, '16,000 too');
