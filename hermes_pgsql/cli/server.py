@@ -50,10 +50,8 @@ def down(as_json: AsJson = False) -> None:
       hermes-pgsql down
     """
     from hermes_pgsql import embedded
-    from hermes_pgsql.opening import require_embedded
 
-    require_embedded()
-    stopped = embedded.down()
+    stopped = embedded.down()  # also one that runs on after the extra was uninstalled
     if as_json:
         show_json({"state": "stopped", "was_running": stopped})
         return
