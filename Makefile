@@ -6,8 +6,9 @@ SHELL = /bin/sh
 PYTHON ?=
 VENV = .venv
 PY = $(VENV)/bin/python
-PIP_INSTALL = $(PY) -m pip --disable-pip-version-check --no-input install -qq
-HOST_PIP_INSTALL = build/host/bin/python -m pip --disable-pip-version-check --no-input install -qq
+# Compiling at the first import, which most modules never see, saves a third of the installation.
+PIP_INSTALL = $(PY) -m pip --disable-pip-version-check --no-input install -qq --no-compile
+HOST_PIP_INSTALL = build/host/bin/python -m pip --disable-pip-version-check --no-input install -qq --no-compile
 ROLE = hermes
 
 .DEFAULT_GOAL := help
