@@ -93,9 +93,10 @@ def embedder() -> LocalEmbedder:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short pauses after failures."""
-    monkeypatch.setattr(module, "UNAVAILABLE_CAP", 0.2)
-    monkeypatch.setattr(module, "FAILURE_CAP", 0.2)
-    monkeypatch.setattr(module, "EMBED_RETRY", 0.05)
+    for side in (module.text, module.vectors):
+        monkeypatch.setattr(side, "UNAVAILABLE_CAP", 0.2)
+    monkeypatch.setattr(module.worker, "FAILURE_CAP", 0.2)
+    monkeypatch.setattr(module.vectors, "EMBED_RETRY", 0.05)
 
 
 @pytest.fixture(autouse=True)
@@ -156,7 +157,7 @@ def test_an_outbox_left_by_a_dead_process_is_sent_when_it_is_attached(
 def test_what_another_process_leaves_later_is_found_too(
     database: Database, drain: Drain, home: Path, outbox: Outbox, theme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "IDLE", 0.1)
+    monkeypatch.setattr(module.text, "IDLE", 0.1)
     drain.attach(outbox, None)
     script = "import sys; from hermes_pgsql.outbox import Outbox; from drain_support import put_turn;"
     finish(python(script + "put_turn(Outbox.open(sys.argv[1]), sys.argv[2], 's', 'x')", home, theme))
@@ -405,7 +406,7 @@ def test_statements_that_take_too_long_are_sent_in_smaller_batches(
     own_database: Database, drains: Callable[[str], Drain], outbox: Outbox, theme: str, quick: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(module, "LONE_TIMEOUTS", 3)
+    monkeypatch.setattr(module.text, "LONE_TIMEOUTS", 3)
     put_in_front(own_database, SLOW)
     # As long as a slow machine needs for what is quick.
     drain = drains(make_conninfo(own_database.runtime_dsn, options="-c statement_timeout=1500ms"))
@@ -460,7 +461,7 @@ def test_a_home_belongs_to_the_database_it_was_attached_to_last(
     finally:
         for drain in (old, new):
             drain.stop(10)
-            module._drains.pop(drain._dsn)
+            module._drains.pop(drain._state.dsn)
 
 
 def test_providers_share_one_drain_two_threads_and_one_embedder(
@@ -550,7 +551,7 @@ def test_a_memory_file_that_changed_this_moment_waits_with_what_is_behind_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hermes_pgsql.drain._FRESH_FILE", 3600.0)
+    monkeypatch.setattr(module.requests, "FRESH_FILE", 3600.0)
     file = tmp_path / "MEMORY.md"
     file.write_text("one")
     put_turn(outbox, theme, "s", "before it")
@@ -560,7 +561,7 @@ def test_a_memory_file_that_changed_this_moment_waits_with_what_is_behind_it(
     assert wait_until(lambda: turns(database, theme) == ["before it"])
     assert outbox.depth() == 2
     os.utime(file, (0, 0))
-    monkeypatch.setattr("hermes_pgsql.drain._FRESH_FILE", 0.1)
+    monkeypatch.setattr(module.requests, "FRESH_FILE", 0.1)
     assert sent(drain, outbox)
     assert entries(database, theme) == ["one"]
     assert turns(database, theme) == ["before it", "behind it"]
@@ -771,7 +772,7 @@ def test_a_text_that_fails_for_now_is_tried_again_but_not_for_ever(
     database: Database, drain: Drain, outbox: Outbox, theme: str, embedder: LocalEmbedder, quick: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(module, "EMBED_ATTEMPTS", 4)
+    monkeypatch.setattr(module.vectors, "EMBED_ATTEMPTS", 4)
     odd = EmbeddingFailure("NaN", kind="server")
     embedder.fails = lambda text: (
         odd if text == "never" or (text == "twice" and embedder.texts.count(text) < 3) else None
