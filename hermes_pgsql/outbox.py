@@ -1,7 +1,7 @@
 """The durable queue between the host and the database: one SQLite file per HERMES_HOME.
 
 ``put`` returns as soon as the operation is in the file, so it survives the death of the process (not of the
-machine's power) and waits for nobody. The drain (``drain.py``) takes operations out in order. Everything here
+machine's power) and waits for nobody. The drain (``drain/``) takes operations out in order. Everything here
 is safe for threads, for several processes on one home, and over a fork.
 """
 
