@@ -120,7 +120,7 @@ class Fleet:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hosts look for their model's space again at once."""
     monkeypatch.setattr(link, "_SPACE_AGAIN", 0.05)
-    monkeypatch.setattr(drain, "FAILURE_CAP", 0.5)
+    monkeypatch.setattr(drain.worker, "FAILURE_CAP", 0.5)
 
 
 @pytest.mark.parametrize("change", CHANGES)
