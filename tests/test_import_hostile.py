@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -428,3 +429,32 @@ def test_standard_input_that_ends_at_once(run: Commands, monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     done = run("import", "jsonl", "-")
     assert (done.code, done.out) == (0, "There was nothing to import.\n")
+
+
+def test_a_space_is_made_while_agents_write(
+    run: Commands, database: Database, theme: str, tmp_path: Path
+) -> None:
+    # Its tables refer to those that agents write to: a slow write must not end an import half-way.
+    space = {"space": 1, "model": f"model of {theme}", "dim": 2}
+    header = {"kind": "header", "format": "hermes-pgsql", "version": 1, "spaces": [space]}
+    file = tmp_path / "rows.jsonl"
+    lines = [header, json.loads(line(theme, "near", vectors={"1": [1, 2]})), {"kind": "end", "rows": 1}]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'memvec.memory_entries'::regclass"
+    with database.admin() as writer, database.admin() as watcher:
+        writer.execute("BEGIN")
+        writer.execute("LOCK TABLE memvec.memory_entries IN ROW EXCLUSIVE MODE")
+
+        def write_for_a_while() -> None:
+            ends = time.monotonic() + 60
+            while not watcher.execute(waiting).fetchall() and time.monotonic() < ends:
+                time.sleep(0.02)
+            time.sleep(0.8)  # longer than the space waits
+            writer.execute("COMMIT")
+
+        agent = threading.Thread(target=write_for_a_while)
+        agent.start()
+        done = run("import", "jsonl", str(file), "--json")
+        agent.join()
+    assert done.code == 0, done.err
+    assert done.json["kinds"]["entry"]["vectors"] == 1

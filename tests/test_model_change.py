@@ -19,7 +19,7 @@ from test_cli import Commands, run  # noqa: F401 (fixture)
 
 from hermes_pgsql import drain, link, pool
 from hermes_pgsql.backfill import backfill, find_target
-from hermes_pgsql.cli.model import _when_free
+from hermes_pgsql.cli.spaces import when_free
 from hermes_pgsql.client import Memvec
 from hermes_pgsql.config import settings_from_mapping
 
@@ -139,7 +139,7 @@ def test_recall_is_never_down_and_never_mixed(
     # A host that has the new model already works by words, until its space is there.
     second.use(new, after.url)
     second.wait_for(10)
-    space = _when_free(lambda: fleet.add(new))
+    space = when_free(lambda: fleet.add(new))
     fleet.fill(new, after)
     for host in fleet.hosts:
         host.wait_for(10)
@@ -148,7 +148,7 @@ def test_recall_is_never_down_and_never_mixed(
     assert second.seen.by_meaning > settled
 
     # The first host has not changed yet when the old space goes: by words, then by its new model.
-    _when_free(lambda: fleet.memvec.drop_embedding_space(fleet.old))
+    when_free(lambda: fleet.memvec.drop_embedding_space(fleet.old))
     first.wait_for(10)
     settled = first.seen.by_words
     first.wait_for(5)

@@ -15,6 +15,7 @@ import typer
 from hermes_pgsql.cli.add import Target
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
 from hermes_pgsql.cli.output import note, plain, progress_bar, row_counter, say, show, show_json, table, warn
+from hermes_pgsql.cli.spaces import when_free
 
 if TYPE_CHECKING:
     from hermes_pgsql.client import Memvec
@@ -173,8 +174,10 @@ def jsonl(
     def space_of(space: Space) -> int:
         if dry_run:
             return -1
-        return memvec.add_embedding_space(
-            space.model, space.dim, space.query_prefix, space.document_prefix, space.min_similarity
+        return when_free(
+            lambda: memvec.add_embedding_space(
+                space.model, space.dim, space.query_prefix, space.document_prefix, space.min_similarity
+            )
         )
 
     with _opened(file) as lines, row_counter() as counter:
@@ -321,7 +324,7 @@ def _space_of_older(
         return None
     # The older plugin embedded every text as it was, without the prefixes that some models are given.
     report.notes += _advice(model, dim, settings)
-    return -1 if report.dry_run else memvec.add_embedding_space(model, dim)
+    return -1 if report.dry_run else when_free(lambda: memvec.add_embedding_space(model, dim))
 
 
 def _advice(model: str, dim: int, settings: Settings) -> list[str]:

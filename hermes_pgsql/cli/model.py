@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
-from time import monotonic, sleep
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
 from hermes_pgsql.cli.output import age, note, plain, say, share, show, show_json, size
-from hermes_pgsql.errors import ConfigError, DatabaseFailure
+from hermes_pgsql.cli.spaces import when_free
+from hermes_pgsql.errors import ConfigError
 
 if TYPE_CHECKING:
     from hermes_pgsql.client import Memvec
     from hermes_pgsql.results import Coverage, SpaceTable
 
-_PATIENCE: Final = 60.0  # seconds, for those who use a space that is to go
-_GAVE_WAY: Final = {"55P03", "40P01"}
 _LONGEST_NAME: Final = 44  # characters in a table
-
-Result = TypeVar("Result")
 
 commands = typer.Typer(name="model", no_args_is_help=True, help="The embedding models in use: their spaces.")
 
@@ -71,9 +67,7 @@ def add(
     prefixes = prefixes_for(name, _prefix(query_prefix), _prefix(document_prefix))
     before = {table.space_id for table in memvec.describe_spaces()}
     floor = known_floor(name) if min_similarity is None else min_similarity
-    space = _when_free(
-        lambda: memvec.add_embedding_space(name, dim, prefixes.query, prefixes.document, floor)
-    )
+    space = when_free(lambda: memvec.add_embedding_space(name, dim, prefixes.query, prefixes.document, floor))
     added = space not in before
     if as_json:
         show_json(
@@ -153,7 +147,7 @@ def drop(
         for other in others
     }
     if execute:
-        _when_free(lambda: memvec.drop_embedding_space(found.space_id))
+        when_free(lambda: memvec.drop_embedding_space(found.space_id))
     if as_json:
         show_json(
             {
@@ -206,18 +200,6 @@ def _the_one(tables: Sequence[SpaceTable], name: str, dim: int | None, space: in
     raise ConfigError(
         f"The model {name} has several embedding spaces: {spaces}.", hint="Tell which with --space."
     )
-
-
-def _when_free(call: Callable[[], Result]) -> Result:
-    """The call, when nobody is at the tables for a moment; those who recall or write are not kept waiting."""
-    ends = monotonic() + _PATIENCE
-    while True:
-        try:
-            return call()
-        except DatabaseFailure as error:
-            if error.sqlstate not in _GAVE_WAY or monotonic() > ends:
-                raise
-        sleep(0.2)
 
 
 def _show_tables(tables: Sequence[SpaceTable], coverage: dict[tuple[int, str], Coverage]) -> None:
