@@ -43,6 +43,7 @@ DECLARE
     );
     v_limit integer := greatest(1, least(coalesce(p_limit, 10), 1000));
     v_depth integer := greatest(memvec.setting('rrf_depth')::integer, v_limit);
+    v_wanted integer := v_limit;
     v_terms text[] := memvec.query_terms(p_query);
     v_row record;
     v_similarity real;
@@ -51,6 +52,10 @@ DECLARE
     v_session boolean;
     v_time boolean;
     v_passed boolean;
+    v_fused integer;
+    v_shown record;
+    v_near record;
+    v_said record;
 BEGIN
     IF p_kind = 'entry' THEN
         SELECT m.id, m.agent_identity, m.person_key, m.target, NULL::text AS session_id, m.updated_at AS seen, m.search,
@@ -104,23 +109,58 @@ BEGIN
     v_passed := v_passed AND v_target AND v_session AND v_time;
 
     SELECT s.similarity INTO v_similarity FROM memvec.similarities(p_kind, p_space, p_embedding, ARRAY[p_id]) AS s;
+    -- The row that stands for the text, as the recall sees it.
+    WITH fused AS MATERIALIZED (
+        SELECT f.*
+          FROM memvec.fused_rows(p_kind, p_query, p_embedding, p_space, v_filter, v_limit, p_min_similarity, p_half_life, c_deepest)
+               WITH ORDINALITY
+               AS f (id, rrf_score, vector_rank, text_rank, similarity, words_share, themes, position)
+    ), shown AS (
+        SELECT f.*
+          FROM fused AS f
+         WHERE f.id = p_id
+            OR EXISTS (SELECT FROM memvec.memory_entries AS m
+                        WHERE p_kind = 'entry' AND m.id = f.id AND m.content_hash = v_row.content_hash)
+            OR EXISTS (SELECT FROM memvec.conversations AS c
+                        WHERE p_kind = 'turn' AND c.id = f.id AND c.content_hash = v_row.content_hash)
+    )
+    SELECT s.id, s.rrf_score, s.position::integer AS position, s.id = p_id AS itself,
+           CASE WHEN s.id = p_id THEN s.vector_rank END AS vector_rank,
+           CASE WHEN s.id = p_id THEN s.text_rank END AS text_rank,
+           (SELECT count(*)::integer FROM fused) AS candidates
+      INTO v_shown
+      FROM (VALUES (1)) AS one (row)
+      LEFT JOIN shown AS s ON true;
+    -- Copies made the recall look deeper into the legs.
+    IF greatest(v_shown.vector_rank, v_shown.text_rank) > v_depth THEN
+        v_depth := greatest(v_shown.vector_rank, v_shown.text_rank);
+        v_wanted := v_depth;
+    END IF;
+    SELECT coalesce(v_shown.vector_rank, max(v.rank) FILTER (WHERE v.id = p_id)) AS rank, count(*)::integer AS candidates
+      INTO v_near
+      FROM memvec.vector_leg(p_kind, p_space, p_embedding, v_filter, v_depth, v_wanted) AS v
+     WHERE p_embedding IS NOT NULL;
+    SELECT coalesce(v_shown.text_rank, max(t.rank) FILTER (WHERE t.id = p_id)) AS rank,
+           max(t.score) FILTER (WHERE t.id = p_id) AS score, count(*)::integer AS candidates,
+           ARRAY(SELECT w.term FROM unnest(v_terms) AS w (term) WHERE v_row.search @@ memvec.term_query(w.term)) AS held
+      INTO v_said
+      FROM memvec.text_leg(p_kind, p_query, v_filter, v_depth, v_wanted) AS t;
+
     RETURN QUERY
         SELECT 'vector',
                CASE WHEN p_embedding IS NULL THEN 'not asked'
                     WHEN v_similarity IS NULL THEN 'no vector'
                     WHEN NOT v_passed THEN 'removed'
-                    WHEN l.rank IS NULL THEN 'missed'
+                    WHEN v_near.rank IS NULL THEN 'missed'
                     ELSE 'found'
                END,
-               l.rank, v_similarity::double precision, l.candidates, NULL::text[],
+               v_near.rank, v_similarity::double precision, v_near.candidates, NULL::text[],
                CASE WHEN p_embedding IS NULL THEN 'the question came without a vector'
+                    WHEN public.l2_norm(p_embedding) = 0 THEN 'the question''s vector is zero and is near to nothing'
                     WHEN v_similarity IS NULL AND NOT v_row.embed THEN 'the row is never embedded'
                     WHEN v_similarity IS NULL THEN 'the row has no vector in this space yet'
-                    WHEN v_passed AND l.rank IS NULL THEN 'other rows are nearer'
-               END
-          FROM (SELECT max(v.rank) FILTER (WHERE v.id = p_id) AS rank, count(*)::integer AS candidates
-                  FROM memvec.vector_leg(p_kind, p_space, p_embedding, v_filter, v_depth, v_limit) AS v
-                 WHERE p_embedding IS NOT NULL) AS l;
+                    WHEN v_passed AND v_near.rank IS NULL THEN 'other rows are nearer'
+               END;
     RETURN QUERY
         SELECT 'floor',
                CASE WHEN p_min_similarity IS NULL OR v_similarity IS NULL THEN 'not asked'
@@ -133,52 +173,33 @@ BEGIN
         SELECT 'words',
                CASE WHEN v_terms = '{}' THEN 'not asked'
                     WHEN NOT v_passed THEN 'removed'
-                    WHEN l.rank IS NULL THEN 'missed'
+                    WHEN v_said.rank IS NULL THEN 'missed'
                     ELSE 'found'
                END,
-               l.rank, l.score, l.candidates, h.held,
+               v_said.rank, v_said.score, v_said.candidates, v_said.held,
                CASE WHEN v_terms = '{}' THEN 'the question has no words'
-                    WHEN h.held = '{}' THEN 'the row holds none of the words ' || array_to_string(v_terms, ', ')
-                    WHEN v_passed AND l.rank IS NULL THEN 'other rows hold more or rarer words'
-                    WHEN h.held <> v_terms THEN 'without ' || array_to_string(
-                        ARRAY(SELECT t.term FROM unnest(v_terms) AS t (term) WHERE t.term <> ALL (h.held)), ', '
+                    WHEN v_said.held = '{}' THEN 'the row holds none of the words ' || array_to_string(v_terms, ', ')
+                    WHEN v_passed AND v_said.rank IS NULL THEN 'other rows hold more or rarer words'
+                    WHEN v_said.held <> v_terms THEN 'without ' || array_to_string(
+                        ARRAY(SELECT t.term FROM unnest(v_terms) AS t (term) WHERE t.term <> ALL (v_said.held)), ', '
                     )
-               END
-          FROM (SELECT ARRAY(SELECT t.term FROM unnest(v_terms) AS t (term) WHERE v_row.search @@ memvec.term_query(t.term)) AS held) AS h
-         CROSS JOIN (SELECT max(t.rank) FILTER (WHERE t.id = p_id) AS rank, max(t.score) FILTER (WHERE t.id = p_id) AS score,
-                            count(*)::integer AS candidates
-                       FROM memvec.text_leg(p_kind, p_query, v_filter, v_depth, v_limit) AS t) AS l;
+               END;
     RETURN QUERY
-        WITH fused AS MATERIALIZED (
-            SELECT f.id, f.rrf_score, f.position
-              FROM memvec.fused_rows(p_kind, p_query, p_embedding, p_space, v_filter, c_deepest, p_min_similarity, p_half_life)
-                   WITH ORDINALITY
-                   AS f (id, rrf_score, vector_rank, text_rank, similarity, words_share, themes, position)
-        ), shown AS (
-            SELECT f.*
-              FROM fused AS f
-             WHERE f.id = p_id
-                OR EXISTS (SELECT FROM memvec.memory_entries AS m
-                            WHERE p_kind = 'entry' AND m.id = f.id AND m.content_hash = v_row.content_hash)
-                OR EXISTS (SELECT FROM memvec.conversations AS c
-                            WHERE p_kind = 'turn' AND c.id = f.id AND c.content_hash = v_row.content_hash)
-        )
         SELECT 'fused',
                CASE WHEN NOT v_passed THEN 'removed'
-                    WHEN s.position <= v_limit THEN CASE WHEN s.id = p_id THEN 'found' ELSE 'copy found' END
+                    WHEN v_shown.position <= v_limit THEN CASE WHEN v_shown.itself THEN 'found' ELSE 'copy found' END
                     ELSE 'missed'
                END,
-               CASE WHEN v_passed THEN s.position::integer END,
-               CASE WHEN v_passed THEN s.rrf_score END,
-               (SELECT count(*)::integer FROM fused),
+               CASE WHEN v_passed THEN v_shown.position END,
+               CASE WHEN v_passed THEN v_shown.rrf_score END,
+               v_shown.candidates,
                NULL::text[],
                CASE WHEN NOT v_passed THEN 'a filter removed the row'
-                    WHEN s.id <> p_id THEN format('the same text is shown as row %s', s.id)
-                    WHEN s.position > v_limit THEN format('beyond the limit of %s', v_limit)
-                    WHEN s.id IS NULL THEN 'no leg found it'
-               END
-          FROM (VALUES (1)) AS one (row)
-          LEFT JOIN shown AS s ON true;
+                    WHEN NOT v_shown.itself THEN format('the same text is shown as row %s', v_shown.id)
+                    WHEN v_shown.position > v_limit THEN format('beyond the limit of %s', v_limit)
+                    WHEN v_shown.id IS NULL AND v_said.rank IS NOT NULL THEN format('beyond the first %s', c_deepest)
+                    WHEN v_shown.id IS NULL THEN 'no leg found it'
+               END;
 END;
 $$;
 

@@ -1,6 +1,7 @@
 -- Reciprocal Rank Fusion (Cormack, Clarke, Buettcher 2009) of the two legs. The same text in several themes is one result,
 -- shown as its best row; where many copies fill a leg (of several themes, or of several sessions of one), the legs are asked
--- again deeper until enough texts are there.
+-- again deeper until enough texts are there. How deep depends on p_limit alone, so that explain_recall, which looks at more rows
+-- (p_rows), sees what the recall saw.
 CREATE OR REPLACE FUNCTION memvec.fused_rows(
     p_kind text,
     p_query text,
@@ -9,7 +10,8 @@ CREATE OR REPLACE FUNCTION memvec.fused_rows(
     p_filter memvec.recall_filter,
     p_limit integer,
     p_min_similarity real,
-    p_half_life interval
+    p_half_life interval,
+    p_rows integer DEFAULT NULL
 )
 RETURNS TABLE (
     id bigint,
@@ -31,6 +33,9 @@ AS $$
 #variable_conflict use_column
 DECLARE
     c_deepest CONSTANT integer := 5000;
+    -- text_leg looks no further once it has so many
+    c_least_texts CONSTANT integer := 20;
+    v_shown integer := coalesce(p_rows, p_limit);
     v_k double precision;
     v_depth integer;
     v_weight_vector double precision;
@@ -53,13 +58,13 @@ BEGIN
       FROM memvec.settings AS s;
     v_depth := greatest(v_depth, p_limit);
     -- Copies of one text tie, so a few times the limit is enough to choose from; age may lift any row, so then all count.
-    v_take := CASE WHEN v_half_life IS NULL THEN greatest(50, 3 * p_limit) ELSE 2 * c_deepest END;
+    v_take := CASE WHEN v_half_life IS NULL THEN greatest(50, 3 * v_shown) ELSE 2 * c_deepest END;
     LOOP
         WITH vector AS MATERIALIZED (
             SELECT v.id, v.rank, v.distance
               FROM memvec.vector_leg(p_kind, p_space, p_embedding, p_filter, v_depth, v_wanted) AS v
              WHERE p_embedding IS NOT NULL
-               AND (p_min_similarity IS NULL OR 1 - v.distance >= p_min_similarity)
+               AND (p_min_similarity IS NULL OR (1 - v.distance)::real >= p_min_similarity)
         ), words AS MATERIALIZED (
             SELECT t.id, t.rank, t.words_share
               FROM memvec.text_leg(p_kind, p_query, p_filter, v_depth, v_wanted) AS t
@@ -95,7 +100,7 @@ BEGIN
               FROM decayed AS d
              ORDER BY d.content_hash, d.score DESC, d.seen DESC, d.id DESC
         ), best AS (
-            SELECT o.* FROM once AS o ORDER BY o.score DESC, o.seen DESC, o.id DESC LIMIT p_limit
+            SELECT o.* FROM once AS o ORDER BY o.score DESC, o.seen DESC, o.id DESC LIMIT v_shown
         )
         SELECT (SELECT count(*) FROM vector), (SELECT count(*) FROM words),
                array_agg(ROW(b.id, b.score, b.vector_rank, b.text_rank, b.similarity, b.words_share,
@@ -103,14 +108,17 @@ BEGIN
                          ORDER BY b.score DESC, b.seen DESC, b.id DESC)
           INTO v_vectors, v_texts, v_rows
           FROM best AS b;
-        -- Enough texts, or no leg was full and all they found was taken, so that going deeper would bring nothing.
-        EXIT WHEN coalesce(cardinality(v_rows), 0) >= p_limit
-            OR v_depth >= c_deepest
+        EXIT WHEN coalesce(cardinality(v_rows), 0) >= p_limit;
+        IF v_vectors + v_texts > v_take THEN
+            v_take := 2 * c_deepest;
+            CONTINUE;
+        END IF;
+        -- A leg with fewer rows than it was asked for has no more.
+        EXIT WHEN v_depth >= c_deepest
             OR v_vectors < least(v_depth, greatest(v_candidates, v_wanted))
-               AND v_texts < v_depth
-               AND v_vectors + v_texts <= v_take;
+               AND v_texts < least(v_depth, greatest(c_least_texts, v_wanted));
         v_depth := least(v_depth * 5, c_deepest);
-        v_take := 2 * v_depth;
+        v_take := 2 * c_deepest;
         v_wanted := v_depth;
     END LOOP;
 
@@ -131,5 +139,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.fused_rows IS
-'Returns the p_limit best rows of both legs, best first: score = sum over the legs of weight / (rrf_k + rank), times 2 ^ (-age / p_half_life) when that is given; ties by recency, then id. p_min_similarity drops rows from the vector leg only. Also the rank in each leg, the cosine similarity (NULL without a vector), the share of the question''s words, and the themes in scope that hold the same text. Internal.';
+'Returns the p_limit best rows of both legs, best first: score = sum over the legs of weight / (rrf_k + rank), times 2 ^ (-age / p_half_life) when that is given; ties by recency, then id. p_min_similarity drops rows from the vector leg only. Also the rank in each leg, the cosine similarity (NULL without a vector), the share of the question''s words, and the themes in scope that hold the same text. p_rows, at least p_limit: shows so many rows instead, of which the first p_limit are the same. Internal.';
 REVOKE ALL ON FUNCTION memvec.fused_rows FROM public;

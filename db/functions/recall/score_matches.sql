@@ -1,6 +1,6 @@
 -- The score of a row: for each word of the question, how often the row says it (ts_rank, which saturates) times how rare the
 -- word is (idf), summed. Rarity comes from the caller, or is counted among the matching rows themselves, which is exact for
--- the filter at hand.
+-- the filter at hand. Equal scores come out of sums in other orders with other last digits, so the order looks at real precision.
 CREATE OR REPLACE FUNCTION memvec.score_matches(
     p_ids bigint [],
     p_vectors tsvector [],
@@ -37,7 +37,7 @@ BEGIN
           FROM hits AS h
           JOIN rarity AS r ON r.position = h.position
          GROUP BY h.id, h.seen
-         ORDER BY 2 DESC, h.seen DESC, h.id DESC
+         ORDER BY sum(r.idf * h.rank)::real DESC, h.seen DESC, h.id DESC
          LIMIT p_depth;
 END;
 $$;

@@ -78,7 +78,7 @@ BEGIN
                   FROM (SELECT array_agg(f.id) AS ids, array_agg(f.score) AS scores FROM found AS f) AS f,
                        memvec.lifted_turns(f.ids, f.scores, v_neighbours) AS l
             )
-            SELECT l.id, (row_number() OVER (ORDER BY l.score DESC, l.seen DESC, l.id DESC))::integer, l.score, f.words_share
+            SELECT l.id, (row_number() OVER (ORDER BY l.score::real DESC, l.seen DESC, l.id DESC))::integer, l.score, f.words_share
               FROM lifted AS l
               JOIN found AS f ON f.id = l.id
              ORDER BY 2
