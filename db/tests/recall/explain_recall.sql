@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(22);
+SELECT plan(25);
 SELECT memvec_tests.alone();
 
 SELECT is(memvec_tests.callers('memvec.explain_recall'), '{hermes,tap_admin,tap_reader}', 'for whoever may recall');
@@ -94,6 +94,56 @@ SELECT results_eq(
        WHERE step IN ('vector', 'words') $$,
     $$ VALUES ('vector', 'not asked'), ('words', 'not asked') $$, 'a question of nothing'
 );
+
+-- Rows that one leg hands over and the other does not (rrf_depth), and a row that stands for copies deeper in the leg
+
+SELECT memvec_tests.act_as('tap_admin');
+SELECT memvec.set_setting('rrf_depth', '10');
+SELECT memvec_tests.act_as('hermes');
+DO $$
+BEGIN
+    FOR i IN 1..30 LOOP
+        PERFORM memvec.add_memory('explain-deep', 'memory', repeat('renewal ', i) || i, p_embedding => memvec_tests.vec_near(1, 1 - i / 50.0),
+                                  p_space => current_setting('explain.space')::int);
+        PERFORM memvec.append_turn('explain-deep', 's' || i, 'user', 'renewal renewal of all');
+    END LOOP;
+    FOR i IN 1..3 LOOP
+        PERFORM memvec.append_turn('explain-deep', 'last', 'user', 'renewal of much else ' || i);
+    END LOOP;
+END
+$$;
+CREATE FUNCTION pg_temp.agreement(p_limit int) RETURNS TABLE (place bigint, score float8, vector_rank int, text_rank int)
+LANGUAGE sql
+AS $$
+    SELECT max(e.rank) FILTER (WHERE e.step = 'fused' AND e.outcome = 'found'), max(e.score) FILTER (WHERE e.step = 'fused'),
+           min(e.rank) FILTER (WHERE e.step = 'vector'), min(e.rank) FILTER (WHERE e.step = 'words')
+      FROM memvec.recall_memory('explain-deep', 'renewal period', memvec_tests.vec(1), current_setting('explain.space')::int, p_limit => p_limit)
+           WITH ORDINALITY AS r (id, a, b, c, d, e, f, g, h, i, j, k, place),
+           memvec.explain_recall('explain-deep', r.id, 'renewal period', memvec_tests.vec(1), current_setting('explain.space')::int,
+                                 p_limit => p_limit) AS e
+     GROUP BY r.place
+     ORDER BY r.place
+$$;
+SELECT is(
+    (SELECT array_agg(ROW(a.place, a.score, a.vector_rank, a.text_rank)::text) FROM pg_temp.agreement(10) AS a),
+    (SELECT array_agg(ROW(r.place, r.rrf_score, r.vector_rank, r.text_rank)::text)
+     FROM memvec.recall_memory('explain-deep', 'renewal period', memvec_tests.vec(1), current_setting('explain.space')::int)
+          WITH ORDINALITY AS r (id, a, b, c, d, e, f, g, rrf_score, vector_rank, text_rank, k, place)),
+    'place, score and ranks are those of the recall'
+);
+SELECT is(
+    (SELECT count(*) FROM memvec.recall_conversation('explain-deep', 'renewal', p_limit => 4)), 4::bigint, 'turns beyond the copies are found'
+);
+SELECT results_eq(
+    $$ SELECT e.step, e.outcome, e.score > 0
+         FROM memvec.recall_conversation('explain-deep', 'renewal', p_limit => 4) AS r,
+              memvec.explain_recall('explain-deep', r.id, 'renewal', p_kind => 'turn', p_limit => 4) AS e
+        WHERE r.session_id = 'last' AND e.step IN ('words', 'fused') $$,
+    $$ SELECT s.step, 'found', true FROM generate_series(1, 3), (VALUES ('words'), ('fused')) AS s (step) $$, 'and explained as found'
+);
+SELECT memvec_tests.act_as('tap_admin');
+SELECT memvec.set_setting('rrf_depth', '200');
+SELECT memvec_tests.act_as('hermes');
 
 -- Who may not see a row
 

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(29);
+SELECT plan(33);
 SELECT memvec_tests.alone();
 
 SELECT is(memvec_tests.callers('memvec.fused_rows'), '{}', 'internal');
@@ -90,6 +90,20 @@ SELECT results_eq(
     'a floor of similarity takes rows from the vector leg only'
 );
 SELECT is((SELECT array_agg(name ORDER BY place) FROM pg_temp.fused(p_limit => 2)), '{P,W}', 'no more than p_limit rows');
+
+SELECT is_empty(
+    $$ SELECT f.name, f.similarity FROM pg_temp.fused() AS f
+       WHERE NOT EXISTS (SELECT FROM pg_temp.fused(p_min_similarity => f.similarity) AS g WHERE g.name = f.name AND g.vector_rank = f.vector_rank) $$,
+    'a row is as near as its similarity says'
+);
+SELECT is(
+    (SELECT array_agg(f.name || coalesce(f.vector_rank, 0) || coalesce(f.text_rank, 0) ORDER BY f.place)
+     FROM memvec.fused_rows('entry', 'renewal period', memvec_tests.vec(1), current_setting('fused_rows.space')::int,
+                            ROW('fused_rows', NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter, 1, NULL, NULL, 3)
+          WITH ORDINALITY AS r (id, rrf_score, vector_rank, text_rank, similarity, words_share, themes, place)
+     JOIN pg_temp.fused() AS f USING (id)),
+    '{P21,W32,V10}', 'p_rows shows more than the limit'
+);
 
 UPDATE memvec.settings SET value = '0' WHERE name = 'rrf_k';
 UPDATE memvec.settings SET value = '5' WHERE name = 'rrf_weight_vector';
@@ -222,6 +236,39 @@ SELECT is(
 SELECT is(
     (SELECT count(*) FROM pg_temp.fused('fused_rows-copy-1', 'quagga', NULL, 5, p_kind => 'turn')), 5::bigint,
     'nor a turn that was said in many sessions of one theme'
+);
+
+-- Where the rarest word brings nothing but copies, as many as the words leg looks for, other words bring the rest.
+
+UPDATE memvec.settings SET value = '200' WHERE name = 'rrf_depth';
+UPDATE memvec.settings SET value = '10' WHERE name = 'text_all_terms_rows';
+INSERT INTO memvec.theme_counts (kind, agent_identity, rows) VALUES ('turn', 'fused_rows-rare', 100000);
+INSERT INTO memvec.term_statistics (kind, lexeme, rows) VALUES ('turn', 'okapi', 900), ('turn', 'common', 50000);
+SELECT memvec_tests.act_as('hermes');
+DO $$
+BEGIN
+    FOR i IN 1..30 LOOP
+        PERFORM memvec.append_turn('fused_rows-rare', 's' || i, 'user', 'O okapi');
+    END LOOP;
+    FOR i IN 1..30 LOOP
+        PERFORM memvec.append_turn('fused_rows-rare', 's', 'user', 'K common thing ' || i);
+    END LOOP;
+END
+$$;
+RESET SESSION AUTHORIZATION;
+SELECT results_eq(
+    $$ SELECT name, count(*) FROM pg_temp.fused('fused_rows-rare', 'common okapi', NULL, p_kind => 'turn') GROUP BY name ORDER BY name $$,
+    $$ VALUES ('K', 9::bigint), ('O', 1) $$, 'copies of the rarest word do not hide what the others find'
+);
+
+-- Equal scores, added up in another order
+
+SELECT results_eq(
+    $$ SELECT s.id FROM memvec.score_matches(
+           '{1,2}', ARRAY['a1 a2 a3', 'b1 b2 b3']::tsvector[], ARRAY[now() - interval '1 day', now()],
+           '{a1,a2,a3,b1,b2,b3}'::tsquery[], '{0.1,0.2,0.3,0.3,0.2,0.1}', 2, 2
+       ) AS s $$,
+    $$ VALUES (2::bigint), (1) $$, 'the last digit of a sum is no reason to put the older row first'
 );
 
 -- More rows than the index hands over by itself
