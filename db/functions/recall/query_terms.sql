@@ -16,7 +16,7 @@ BEGIN
           INTO v_terms
           FROM (SELECT s.lexeme, coalesce(s.positions[1]::integer, 0) AS first
                   FROM unnest(memvec.search_vector(left(p_query, 8000))) AS s
-                 WHERE length(s.lexeme) <= 255
+                 WHERE octet_length(s.lexeme) <= 2000
                  ORDER BY 2, 1
                  LIMIT 128) AS t;
     ELSE
@@ -25,7 +25,7 @@ BEGIN
           FROM (SELECT s.lexeme, min(coalesce(s.positions[1]::integer, 0)) AS first
                   FROM unnest(string_to_array(v_before, ',')::regconfig[] || NULL::regconfig) AS l (language),
                        unnest(memvec.search_vector(left(p_query, 8000), l.language)) AS s
-                 WHERE length(s.lexeme) <= 255
+                 WHERE octet_length(s.lexeme) <= 2000
                  GROUP BY s.lexeme
                  ORDER BY 2, 1
                  LIMIT 128) AS t;

@@ -266,7 +266,7 @@ SELECT results_eq(
 SELECT results_eq(
     $$ SELECT s.id FROM memvec.score_matches(
            '{1,2}', ARRAY['a1 a2 a3', 'b1 b2 b3']::tsvector[], ARRAY[now() - interval '1 day', now()],
-           '{a1,a2,a3,b1,b2,b3}'::tsquery[], '{0.1,0.2,0.3,0.3,0.2,0.1}', 2, 2
+           '{a1,a2,a3,b1,b2,b3}'::tsquery[], '{0.1,0.2,0.9,0.9,0.2,0.1}', 2, 2
        ) AS s $$,
     $$ VALUES (2::bigint), (1) $$, 'the last digit of a sum is no reason to put the older row first'
 );

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(13);
+SELECT plan(14);
 
 SELECT is(memvec_tests.callers('memvec.query_terms'), '{}', 'internal');
 SELECT memvec_tests.act_as('hermes');
@@ -19,6 +19,9 @@ SELECT is(
     (SELECT cardinality(memvec.query_terms('build host ' || string_agg('word' || i, ' '))) FROM generate_series(1, 20000) AS i),
     64,
     'a paste of 20,000 words is cut to 64 terms'
+);
+SELECT is(
+    memvec.query_terms('token ' || repeat('f0', 150)), ARRAY['token', repeat('f0', 150)], 'a long key is a term as any word'
 );
 SELECT ok(
     (SELECT memvec.query_terms('zebra apple ' || string_agg('word' || i, ' ')) @> '{zebra,appl}' FROM generate_series(1, 200) AS i),

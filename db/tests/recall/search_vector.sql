@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(18);
+SELECT plan(20);
 
 -- Contract
 
@@ -54,11 +54,30 @@ SELECT is_empty(
            ('the (quoted) word', 'quoted'),
            ('deployments were rolled back', 'deployment rolling'),
            ('Сервер стоит в Москве', 'МОСКВЕ'),
-           ('quotes '' and \ survive', 'survive')
+           ('quotes '' and \ survive', 'survive'),
+           (U&'\200F\05E9\05DC\05D5\05DD\200E, world', U&'\05E9\05DC\05D5\05DD'),
+           (U&'call \202A+1 555 0199\202C', '0199'),
+           (U&'\FEFFFirst line', 'first'),
+           (U&'Donau\00ADdampfer', 'Donaudampfer'),
+           (U&'\05E9\05B8\05C1\05DC\05D5\05B9\05DD', U&'\05E9\05DC\05D5\05DD'),
+           (U&'\0642\064F\0631\0652\0622\0646', U&'\0642\0631\0622\0646'),
+           ('ΟΔΟΣ ΑΘΗΝΑΣ', 'οδος'),
+           ('Hauptstraße 5', 'HAUPTSTRASSE'),
+           ('primary→replica', 'replica'),
+           ('it costs €100', '100'),
+           ('5×7 sheets', '7'),
+           (U&'one\2028two', 'two'),
+           ('deployed🎉 at last', 'deployed'),
+           ('deployed🎉 at last', '🎉'),
+           (U&'done \2705\FE0F', U&'\2705')
        ) AS t (content, question)
        WHERE NOT tsvector_to_array(memvec.search_vector(t.content))
            @> tsvector_to_array(memvec.search_vector(t.question)) $$,
     'words, identifiers and their parts are found, whatever their case, accents and punctuation'
+);
+SELECT set_eq(
+    $$ SELECT unnest(tsvector_to_array(memvec.search_vector('🎉👩‍💻 🎉'))) $$, '{🎉,👩,💻}'::text[],
+    'emoji are words, each by itself'
 );
 SELECT ok(
     NOT tsvector_to_array(memvec.search_vector('a row about nothing else')) && ARRAY['a', 'about'],
@@ -106,6 +125,9 @@ SELECT ok(
     (SELECT v.search @@ 'alpha'::tsquery AND NOT v.search @@ 'omega'::tsquery
      FROM memvec.search_vector('alpha ' || repeat('filling words here ', 20000) || ' omega') AS v (search)),
     'a long text is indexed at its beginning'
+);
+SELECT is(
+    (SELECT count(*) FROM unnest(memvec.search_vector(repeat('f0', 150) || ' ' || repeat('ä', 300)))), 2::bigint, 'a word of 300 characters is one'
 );
 SELECT ok(
     (SELECT v.search @@ 'blob'::tsquery AND v.search @@ '''blob-text'''::tsquery
