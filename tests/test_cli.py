@@ -146,6 +146,9 @@ def test_version_and_help_need_nothing_heavy() -> None:
         ["search", "a question"],
         ["search", "--as", "ops"],
         ["search", "--as", "ops", "--limit", "many", "q"],
+        ["search", "--as", "ops", " ", ""],
+        ["search", "--as", "ops", "--scope", "session", "q"],
+        ["search", "--as", "ops", "--explain", "9223372036854775808", "q"],
         ["search", "--as", "ops", "--limit", "0", "q"],
         ["search", "--as", "ops", "--since", "yesterday-ish", "q"],
         ["search", "--as", "ops", "--turns", "--target", "user", "q"],
@@ -344,6 +347,8 @@ def test_scopes(run: Commands, database: Database, theme: str) -> None:
     for scope in ("all", theme):
         rows = run("search", *dsn, "--as", other, "--scope", scope, f"anvil {theme}", "--json").json["rows"]
         assert rows[0]["content"] == f"the anvil of {theme}"
+    misspelt = run("search", *dsn, "--as", other, "--scope", f"{theme}-misspelt", "anvil")
+    assert f"looked only into the theme {theme}-misspelt" in misspelt.err
     refused = run("search", *dsn, "--as", other, "--scope", "whatsapp-dm", "x")
     assert refused.code == 1
     assert refused.err.startswith("error: ")

@@ -15,6 +15,8 @@ from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, tabl
 if TYPE_CHECKING:
     from hermes_pgsql.results import Explained, RecalledEntry, RecalledTurn
 
+_LARGEST_ID = 2**63 - 1
+
 
 def search(
     theme: Theme,
@@ -61,6 +63,12 @@ def search(
     if turns and target is not None:
         raise typer.BadParameter("--target is for entries; turns (--turns) have none.")
     question = " ".join(query)
+    if not question.strip():
+        raise typer.BadParameter("the question is empty.")
+    if scope.strip().lower() == "session":
+        raise typer.BadParameter("--scope session is for agents; here use own, all or a theme.")
+    if explain is not None and explain > _LARGEST_ID:
+        raise typer.BadParameter(f"--explain takes the id of a row, and none is above {_LARGEST_ID}.")
     settings = settings_with(dsn=dsn)
     memvec = open_memvec(settings)
     decay = settings.half_life if half_life is None else timedelta(days=half_life) if half_life else None
@@ -125,8 +133,9 @@ def search(
         _show_table(rows)
     else:
         say("Nothing found.")
-        if scope == "own":
-            note("looked only into this theme; --scope all looks into every one, stats lists them.")
+        if scope.strip().lower() != "all":
+            where = "this theme" if scope == "own" else f"the theme {plain(scope)}"
+            note(f"looked only into {where}; --scope all looks into every one, stats lists them.")
     if vector.why_not:
         note(f"words only: {vector.why_not}")
 

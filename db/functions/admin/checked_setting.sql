@@ -35,6 +35,12 @@ BEGIN
                         WHERE c.cfgname = v_value AND c.cfgnamespace = 'pg_catalog'::regnamespace) THEN
         RETURN NULL;
     END IF;
+    IF p_setting.name = 'search_languages_before'
+       AND EXISTS (SELECT FROM unnest(string_to_array(v_value, ',')) AS l (language)
+                    WHERE NOT EXISTS (SELECT FROM pg_ts_config AS c
+                                       WHERE c.cfgname = l.language AND c.cfgnamespace = 'pg_catalog'::regnamespace)) THEN
+        RETURN NULL;
+    END IF;
     RETURN v_value;
 END;
 $$;

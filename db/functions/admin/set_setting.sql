@@ -27,7 +27,7 @@ BEGIN
             HINT = CASE
                 WHEN v_setting.kind = 'boolean' THEN 'Use true or false.'
                 WHEN v_setting.choices IS NOT NULL THEN 'Use one of: ' || array_to_string(v_setting.choices, ', ') || '.'
-                WHEN p_name = 'search_language' THEN 'SELECT cfgname FROM pg_ts_config;'
+                WHEN p_name IN ('search_language', 'search_languages_before') THEN 'SELECT cfgname FROM pg_ts_config;'
                 ELSE format('Use a %s from %s to %s.', v_setting.kind, v_setting.minimum, v_setting.maximum)
             END;
     END IF;

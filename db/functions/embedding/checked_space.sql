@@ -1,3 +1,6 @@
+-- Whoever reads embedding_spaces keeps drop_embedding_space out until the end of the transaction. A statement that had to wait for a
+-- drop looks with a snapshot of before and still sees the row; only the catalogue, which is always of now, says that the space's
+-- tables are gone.
 CREATE OR REPLACE FUNCTION memvec.checked_space(p_space integer, p_embedding public.halfvec)
 RETURNS memvec.embedding_spaces
 LANGUAGE plpgsql
@@ -9,7 +12,7 @@ DECLARE
     v_space memvec.embedding_spaces;
 BEGIN
     SELECT * INTO v_space FROM memvec.embedding_spaces AS s WHERE s.id = p_space;
-    IF NOT FOUND THEN
+    IF NOT FOUND OR to_regclass(format('memvec.%I', v_space.entry_table)) IS NULL THEN
         RAISE EXCEPTION USING
             ERRCODE = 'MV004',
             MESSAGE = format('embedding space %s is unknown', coalesce(p_space::text, 'NULL')),

@@ -14,7 +14,7 @@ DECLARE
     v_hashes bytea[];
     v_language regconfig;
     v_version integer;
-    v_date_words text := memvec.setting('turn_date_words');
+    v_date_words text;
     v_new bigint[];
     v_found bigint;
 BEGIN
@@ -26,7 +26,9 @@ BEGIN
                 ordinal, agent_identity, person_key, session_id, role, content, parent_session_id, ts, metadata, embed, trimmed
             )
       WHERE t.trimmed IS NULL OR t.role IS NULL OR t.role NOT IN ('user', 'assistant', 'system', 'tool');
-    SELECT memvec.setting('search_language')::regconfig, memvec.setting('search_version')::integer INTO v_language, v_version;
+    -- In one statement, so that the version is that of the language and of the date words.
+    SELECT memvec.setting('search_language')::regconfig, memvec.setting('turn_date_words'), memvec.setting('search_version')::integer
+      INTO v_language, v_date_words, v_version;
     WITH stored AS (
         INSERT INTO memvec.conversations AS c
                (agent_identity, person_key, session_id, parent_session_id, role, content, content_hash, search,

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(46);
+SELECT plan(47);
 SELECT memvec_tests.alone();
 
 SELECT is(pg_get_function_arguments('memvec.set_setting'::regproc), 'p_name text, p_value text', 'takes a name and a value');
@@ -28,6 +28,7 @@ SELECT throws_ok(
     ('rrf_k', 'abc'), ('rrf_k', ''), ('rrf_k', NULL), ('rrf_k', '-1'), ('rrf_k', '1001'), ('rrf_k', 'NaN'), ('rrf_k', '1e3'),
     ('rrf_depth', '9'), ('rrf_depth', '5001'), ('rrf_depth', '10.5'), ('rrf_depth', '99999999999999999999'),
     ('require_binding', 'maybe'), ('require_binding', ''), ('bench_mode', 'drop'), ('search_language', 'klingon'),
+    ('search_languages_before', 'english,klingon'),
     ('no_such_setting', '1'), ('', '1'), (NULL, '1'), ('RRF_K', '1')
 ) AS b (name, value);
 RESET SESSION AUTHORIZATION;
