@@ -7,6 +7,7 @@ is compared with a vector of the other gives another number, and is counted.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import threading
@@ -19,6 +20,7 @@ from typing import Any
 from hermes_pgsql.provider import PgvectorProvider
 
 _LIMIT = 10
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 _NEAR = 0.01  # half precision, and four digits in the answer
 
 
@@ -145,7 +147,9 @@ class Host:
 
     def _write(self, kind: str) -> None:
         self._number += 1
-        text = f"{self.theme} learns thing {self._number} while its model is {self.model.name}, part {kind}"
+        # Not told apart by a number alone: that may be the day of the month, which is a word of every turn.
+        thing = hashlib.blake2b(b"%d" % self._number, digest_size=6).hexdigest().translate(_LETTERS)
+        text = f"{self.theme} learns thing {thing} while its model is {self.model.name}, part {kind}"
         if kind == "entry":
             self.provider.on_memory_write("add", "memory", text)
         else:
