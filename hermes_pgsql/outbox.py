@@ -34,7 +34,7 @@ from hermes_pgsql.outbox_store import (
     text_of,
 )
 
-__all__ = ["Batch", "Counts", "Outbox", "Poison", "VectorBatch"]
+__all__ = ["Batch", "Counts", "Outbox", "Poison", "Trouble", "VectorBatch"]
 
 FOLDER: Final = "hermes-pgsql"
 FILE: Final = "outbox.db"
@@ -43,6 +43,7 @@ LOCK_FILE: Final = "outbox.lock"
 RETRY_AFTER: Final = 5.0
 # A write-ahead log of this many bytes is cleared when there is nothing else to do.
 TIDY_ABOVE: Final = 1_000_000
+_VECTORS: Final = "vectors"
 
 #: What one process at a time may do with a home's operations: send them, or add vectors.
 Part = Literal["text", "vectors"]
@@ -61,6 +62,14 @@ class Counts:
     waiting: int
     sent: int
     poison: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What an attempt failed with last, and when."""
+
+    message: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +246,22 @@ class Outbox:
         """When the oldest of them was put, or None."""
         times = [first[1] for first in self._each(Store.first) if first is not None]
         return _moment(min(times)) if times else None
+
+    def vector_trouble(self) -> Trouble | None:
+        """Why the rows whose vector is outstanding have none yet, as far as an attempt has failed."""
+        with self._lock:
+            found = self._on_file(lambda store: store.trouble(_VECTORS))
+        return None if found is None else Trouble(found[0], _moment(found[1]))
+
+    def note_vector_trouble(self, message: str | None) -> None:
+        """What the last attempt at vectors failed with, for those who look from outside; None: it worked."""
+
+        def note(store: Store) -> bool:
+            store.note_trouble(_VECTORS, message, time.time())
+            return True
+
+        with self._lock:
+            self._on_file(note)
 
     def counts(self) -> Counts:
         totals = self._each(Store.counts)

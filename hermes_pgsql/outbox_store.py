@@ -3,8 +3,9 @@
 Three tables hold what is on its way: ``waiting`` (the database does not have it yet, in order), ``vectors``
 (rows the database has and that still lack a vector) and ``poison`` (operations the database refused).
 ``settled`` remembers which entries of memory files have their vector, because a file is sent whole each time.
-``metrics`` holds counters and gauges. Operations that leave ``waiting`` are counted in the same transaction,
-so that the account of what was accepted balances (see ``Store.account``).
+``metrics`` holds counters and gauges, ``troubles`` the last error of what goes wrong now. Operations that
+leave ``waiting`` are counted in the same transaction, so that the account of what was accepted
+balances (see ``Store.account``).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = [
     "is_corrupt",
 ]
 
-VERSION: Final = 2
+VERSION: Final = 3
 BUSY_TIMEOUT: Final = 1.0  # seconds
 # Pages of 4 kB that may wait in the write-ahead log before a commit has to clear it (and wait for the disk).
 # The drain clears it earlier, when there is nothing else to do.
@@ -94,6 +95,10 @@ CREATE TABLE metrics (
 INSERT INTO metrics (name, labels, value)
 SELECT 'operations', '{"outcome":"sent"}',
        coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'waiting'), 0) - (SELECT count(*) FROM waiting);
+"""
+
+_SCHEMA_3: Final = """
+CREATE TABLE troubles (part TEXT PRIMARY KEY, message TEXT NOT NULL, at REAL NOT NULL);
 """
 
 _ADD: Final = (
@@ -213,7 +218,7 @@ class Store:
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version > VERSION:
                 raise OutboxTooNew(f"it has format {version}, and this version knows {VERSION}")
-            for schema in (_SCHEMA, _SCHEMA_2)[version:]:
+            for schema in (_SCHEMA, _SCHEMA_2, _SCHEMA_3)[version:]:
                 for statement in schema.split(";\n"):
                     self._db.execute(statement)
             self._db.execute(f"PRAGMA user_version = {VERSION}")
@@ -473,12 +478,27 @@ class Store:
             }
             self._count("operations", '{"outcome":"erased"}', gone["waiting"])
             self._db.execute("DELETE FROM settled")
+            self._db.execute("DELETE FROM troubles")  # an error may quote a text
         if self._inode is not None:
             # Free pages and the log still hold texts that were sent long ago.
             self._db.execute("PRAGMA temp_store = MEMORY")
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return sum(gone.values())
+
+    # Troubles ------------------------------------------------------------
+
+    def note_trouble(self, part: str, message: str | None, now: float) -> None:
+        """What went wrong last; None: it works now."""
+        if message is None:
+            self._db.execute("DELETE FROM troubles WHERE part = ?", (part,))
+        else:
+            self._db.execute(
+                "INSERT OR REPLACE INTO troubles (part, message, at) VALUES (?, ?, ?)", (part, message, now)
+            )
+
+    def trouble(self, part: str) -> tuple[str, float] | None:
+        return self._db.execute("SELECT message, at FROM troubles WHERE part = ?", (part,)).fetchone()
 
     # Metrics ------------------------------------------------------------
 

@@ -11,8 +11,13 @@ from typing import Any
 
 import pytest
 from conftest import Database
+from drain_support import LocalEmbedder, wait_until
 
+from hermes_pgsql.config import settings_from_mapping
+from hermes_pgsql.doctor import queue
+from hermes_pgsql.doctor.finding import State
 from hermes_pgsql.drain import Drain
+from hermes_pgsql.embedding import EmbeddingFailure
 from hermes_pgsql.outbox import Outbox
 
 KEY = "agent:main:whatsapp:dm:15550100123"
@@ -64,6 +69,42 @@ def test_a_refused_operation_is_sent_again_or_forgotten(refused: tuple[Path, str
 def test_forgetting(refused: tuple[Path, str]) -> None:
     home, op_id = refused
     assert json.loads(run(home, "--drop", op_id, "--json").stdout)["counts"]["poison"] == 0
+
+
+def test_why_vectors_are_outstanding_is_shown_on_the_host(database: Database, tmp_path: Path) -> None:
+    """By outbox, stats and doctor, each a process of its own that never asked the endpoint."""
+    outbox = Outbox.open(tmp_path)
+    embedder = LocalEmbedder()
+    embedder.fails = lambda _text: EmbeddingFailure(
+        "http://gpu:1/v1/embeddings cannot be reached", kind="unreachable", unavailable=True
+    )
+    outbox.put("append_turn", "outstanding", {"session_id": "s", "role": "user", "content": "hello there"})
+    drain = Drain(database.runtime_dsn)
+    drain.attach(outbox, embedder)
+    assert wait_until(lambda: outbox.vector_trouble() is not None)
+    drain.stop(10)
+
+    said = "cannot be reached"
+    assert said in run(tmp_path).stdout
+    shown: dict[str, Any] = json.loads(run(tmp_path, "--json").stdout)
+    assert shown["counts"]["sent"] == 1
+    assert said in shown["vector_trouble"]["message"]
+
+    stats = [sys.executable, "-m", "hermes_pgsql", "stats", "--dsn", database.runtime_dsn]
+    here = os.environ | {"HERMES_HOME": str(tmp_path)}
+    told = subprocess.run([*stats, "--json"], env=here, capture_output=True, text=True, check=True)
+    assert json.loads(told.stdout)["this_home"]["vectors"] == 1
+    assert said in json.loads(told.stdout)["this_home"]["last_error"]
+    told = subprocess.run(stats, env=here, capture_output=True, text=True, check=True)
+    assert "1 rows of this home's agents wait for their vector" in told.stderr
+    assert said in told.stderr
+
+    (finding,) = [one for one in queue.checks(tmp_path, settings_from_mapping({})) if one.name == "vectors"]
+    assert finding.state == State.WARNING
+    assert said in finding.message
+
+    outbox.erase([("outstanding", None)])  # an error may quote a text
+    assert outbox.vector_trouble() is None
 
 
 def test_a_home_that_is_not_there(tmp_path: Path) -> None:

@@ -732,6 +732,25 @@ def test_one_homes_dead_endpoint_is_not_anothers(
     assert drain.status().embed_error is None
 
 
+def test_why_vectors_are_outstanding_is_told_to_those_who_look_from_outside(
+    drain: Drain, outbox: Outbox, theme: str, embedder: LocalEmbedder, quick: None
+) -> None:
+    """In the home's file, because the host is another process; and it is gone when it is mended or erased."""
+    outside = Outbox.open(outbox.path.parent.parent)
+    assert outside.path == outbox.path
+    embedder.fails = lambda _text: EmbeddingFailure("no route to it", kind="unreachable", unavailable=True)
+    drain.attach(outbox, embedder)
+    put_turn(outbox, theme, "s", "one turn")
+    assert wait_until(lambda: outside.vector_trouble() is not None)
+    trouble = outside.vector_trouble()
+    assert trouble is not None
+    assert trouble.message == "no route to it"
+    assert outside.counts().sent == 1
+    embedder.fails = lambda _text: None
+    assert complete(drain, outbox)
+    assert wait_until(lambda: outside.vector_trouble() is None)
+
+
 def test_the_pause_an_endpoint_asks_for_is_kept(
     drain: Drain, outbox: Outbox, theme: str, embedder: LocalEmbedder
 ) -> None:

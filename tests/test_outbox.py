@@ -196,7 +196,7 @@ def test_file_and_folder_are_their_owners_alone(home: Path, outbox: Outbox) -> N
 def test_the_file_says_its_format(outbox: Outbox) -> None:
     put_turn(outbox, "x", "s", "one")
     with sqlite3.connect(outbox.path) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (3,)
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     db.close()
 

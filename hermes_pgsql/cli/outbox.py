@@ -62,12 +62,22 @@ def outbox(
             }
             for one in refused
         ]
-        show_json({"file": str(queue.path), "counts": counts, "oldest": queue.oldest(), "refused": shown})
+        show_json(
+            {
+                "file": str(queue.path),
+                "counts": counts,
+                "oldest": queue.oldest(),
+                "vector_trouble": queue.vector_trouble() if counts.sent else None,
+                "refused": shown,
+            }
+        )
         return
     say(
         f"waiting  {counts.waiting:,}" + (f", the oldest for {age(queue.oldest())}" if counts.waiting else "")
     )
-    say(f"stored, vector outstanding  {counts.sent:,}")
+    trouble = queue.vector_trouble() if counts.sent else None
+    why = "" if trouble is None else f", failed {age(trouble.at)} ago: {trouble.message}"
+    say(f"stored, vector outstanding  {counts.sent:,}{why}")
     say(f"refused  {counts.poison:,}")
     if refused:
         _show_refused(refused)

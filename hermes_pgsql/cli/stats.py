@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
 from hermes_pgsql.cli.output import age, note, plain, say, share, show, show_json, table, text_cell
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from hermes_pgsql.client import Memvec
     from hermes_pgsql.config import Settings
     from hermes_pgsql.results import Coverage, ThemeStats
@@ -29,8 +31,10 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
     version = memvec.schema_version()
     themes = memvec.stats()
     coverage = memvec.embedding_coverage()
+    waiting = _waiting_here()
     if as_json:
-        show_json({"schema_version": version, "themes": themes, "embedding_coverage": coverage})
+        shown = {"schema_version": version, "themes": themes, "embedding_coverage": coverage}
+        show_json(shown | {"this_home": None if waiting is None else waiting._asdict()})
         return
     if themes:
         _show_themes(themes)
@@ -41,6 +45,29 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
     else:
         say("There is no embedding space yet: recall is by words.")
     _note_another_model(settings, memvec, coverage)
+    if waiting is not None and waiting.vectors:
+        why = "" if waiting.last_error is None else f"; {age(waiting.failed_at)} ago: {waiting.last_error}"
+        note(f"{waiting.vectors:,} rows of this home's agents wait for their vector{why}")
+
+
+class _Waiting(NamedTuple):
+    """Rows whose vector the agents of this home have yet to make, and why the last attempt failed."""
+
+    vectors: int
+    last_error: str | None
+    failed_at: datetime | None
+
+
+def _waiting_here() -> _Waiting | None:
+    from hermes_pgsql.config import hermes_home
+    from hermes_pgsql.outbox import Outbox
+
+    outbox = Outbox.open(hermes_home())
+    if not outbox.path.exists():
+        return None
+    outstanding = outbox.counts().sent
+    trouble = outbox.vector_trouble() if outstanding else None
+    return _Waiting(outstanding, trouble and trouble.message, trouble and trouble.at)
 
 
 def _note_another_model(settings: Settings, memvec: Memvec, coverage: Sequence[Coverage]) -> None:

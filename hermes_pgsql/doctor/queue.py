@@ -37,6 +37,7 @@ def checks(home: Path, settings: Settings) -> Generator[Finding]:
         return
     yield fine(AREA, "file", str(outbox.path))
     yield _backlog(outbox, counts.waiting)
+    yield _vectors(outbox, counts.sent)
     yield _refused(counts.poison)
     yield _damaged(outbox)
     yield _account(outbox)
@@ -53,6 +54,20 @@ def _backlog(outbox: Outbox, waiting: int) -> Finding:
         f"{waiting:,} operations wait for the database, the oldest for {age / 60:,.0f} minutes;"
         " agents send them when they run and the database answers",
         "hermes-pgsql outbox   (mend what is said about the database here; the next session sends them)",
+    )
+
+
+def _vectors(outbox: Outbox, outstanding: int) -> Finding:
+    trouble = outbox.vector_trouble() if outstanding else None
+    if trouble is None:
+        return fine(AREA, "vectors", f"{outstanding:,} stored rows wait for their vector")
+    minutes = (datetime.now(UTC) - trouble.at).total_seconds() / 60
+    return warning(
+        AREA,
+        "vectors",
+        f"{outstanding:,} stored rows wait for their vector and are found by words;"
+        f" {minutes:,.0f} minutes ago that failed: {trouble.message}",
+        "mend what is said about embedding here; agents try again when they run",
     )
 
 

@@ -57,6 +57,8 @@ class Home:
 
     outbox: Outbox
     embedder: Embedder | None = None
+    #: What the outbox says of its vectors, and when that was written; unknown at first.
+    trouble: tuple[str | None, float] = ("", 0.0)
     embed_timeout: float = 30.0
     redact: Callable[[str], str] | None = None
     revive: Callable[[], object] | None = None

@@ -46,6 +46,7 @@ _QUICK_BATCH: Final = 0.25  # seconds
 _TEXT_FIRST: Final = 2.0
 _TEXT_FIRST_POLL: Final = 0.05
 EMBED_ATTEMPTS: Final = 8
+_TELL_AGAIN: Final = 15.0
 EMBED_RETRY: Final = 10.0  # doubles with each attempt
 
 log = logging.getLogger(__name__)
@@ -109,6 +110,7 @@ class VectorCarrier:
                     self._embed(home, home.embedder, endpoint)
                 except HermesPgsqlError as error:
                     home.outbox.meter.failure("embed", failure_kind(error))
+                    _tell_trouble(home, str(error))
                     self._store_failed(error)
                     return self._store_backoff.wait()
                 finally:
@@ -129,6 +131,7 @@ class VectorCarrier:
             return
         # Before embedding, where the width is known: a model without a space here need not work for nothing.
         if embedder.dim is not None and self._space(embedder, endpoint, embedder.dim, batch) is None:
+            _tell_trouble(home, endpoint.backoff.error)
             return
         began = monotonic()
         vectors = _embed_side_by_side(embedder, [job.content for job in batch.jobs], home.embed_timeout)
@@ -145,7 +148,9 @@ class VectorCarrier:
             if isinstance(failure, EmbeddingFailure)
         ]
         if found and not self._store(home, embedder, endpoint, batch, found):
+            _tell_trouble(home, endpoint.backoff.error)
             return
+        _tell_trouble(home, failed[0][1].reason if failed else None)
         self._note_failures(home, endpoint, batch, failed, some_worked=bool(found))
         self._state.moved()
 
@@ -248,6 +253,14 @@ class VectorCarrier:
         """A client with the rules of the host the row came from."""
         governance = cast("dict[str, object] | None", json.loads(job.governance)) if job.governance else None
         return self._state.memvec(governance)
+
+
+def _tell_trouble(home: Home, message: str | None) -> None:
+    """Write it where ``doctor``, ``stats`` and ``outbox`` find it, when it is news or some time ago."""
+    told, at = home.trouble
+    if message != told or (message is not None and monotonic() - at > _TELL_AGAIN):
+        home.trouble = (message, monotonic())
+        home.outbox.note_vector_trouble(message)
 
 
 def _embed_side_by_side(
