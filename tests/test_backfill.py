@@ -150,6 +150,7 @@ def test_every_row_gets_the_vector_of_its_own_text(fill: Any, rows: Rows, servic
 def test_items_that_are_missing_from_a_reply_never_shift_vectors(
     fill: Any, rows: Rows, service: Service
 ) -> None:
+    # case X11
     space = rows.space()
     rows.add_many(100, 0)
     seen = 0
@@ -173,6 +174,7 @@ def test_items_that_are_missing_from_a_reply_never_shift_vectors(
 
 
 def test_texts_that_fail_are_tried_once_a_run_and_told(fill: Any, rows: Rows, service: Service) -> None:
+    # case R11
     rows.space()
     rows.add(*[f"POISON {number}" for number in range(10)], *[f"good row {number}" for number in range(25)])
     rows.query(
@@ -505,6 +507,7 @@ def test_prefixes_of_the_space_are_put_before_the_text_and_never_stored(
     service: Service,
     fill: Any,
 ) -> None:
+    # case R16
     admin = ("--admin-dsn", rows.database.admin_dsn)
     service.models |= {
         "nomic-embed-text:latest": words_vector,
@@ -536,6 +539,7 @@ def test_models_are_added_listed_and_dropped(run: Commands, rows: Rows, fill: An
     assert added.code == 0
     assert "hermes-pgsql backfill --model words" in added.err
     assert "Already there" in run("model", "add", "words", "--dim", "64", *admin).out
+    assert "nothing to embed yet" in run("stats", "--dsn", rows.database.runtime_dsn).out
     rows.add_many(5, 3)
     assert fill("--model", "words").code == 0
     run("model", "add", "wide", "--dim", "4096", *admin)

@@ -22,7 +22,7 @@ import pytest
 from conftest import ROOT
 from test_embedding_builtin import MISSING, kill_workers
 
-from hermes_pgsql.embedding import EmbedderUnavailable, EmbeddingFailure
+from hermes_pgsql.embedding import EmbedderUnavailable, EmbeddingFailure, serve
 from hermes_pgsql.embedding.builtin import BuiltinEmbedder
 from hermes_pgsql.embedding.http import HttpEmbedder
 from hermes_pgsql.embedding.known import BUILTIN_MODEL
@@ -164,6 +164,42 @@ def test_strange_clients_hurt_nobody(served: Served) -> None:
         with socket.create_connection(("127.0.0.1", served.server.server_port)) as stranger:
             stranger.sendall(sent)
     assert served.embed("still there")
+
+
+def test_who_waits_for_the_last_requests_waits_for_their_answers(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer that is made but not yet sent is not cut off by the end of the process."""
+    server = EmbeddingServer("127.0.0.1", 0, BuiltinEmbedder(runtime_dir=folder))
+    places: list[bool] = []
+    handler = server.RequestHandlerClass
+    send = handler.send_response
+
+    def look_and_send(self: Any, *args: Any) -> None:
+        taken = [server.at_work.acquire(blocking=False) for _place in range(serve.MAX_AT_ONCE)]
+        places.append(all(taken))
+        for place in taken:
+            if place:
+                server.at_work.release()
+        send(self, *args)
+
+    monkeypatch.setattr(handler, "send_response", look_and_send)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    asked = HttpEmbedder(server.url, BUILTIN_MODEL, protocol="openai")
+    asked.embed_query("hello", 120)
+    asked.embed_query("again", 120)
+    server.shutdown()
+    assert places == [False, False]
+    assert server.finish(60)
+
+
+def test_no_name_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_args: object) -> str:
+        raise AssertionError("a name was looked up")
+
+    monkeypatch.setattr(socket, "getfqdn", asked)
+    monkeypatch.setattr(socket, "gethostbyaddr", asked)
+    EmbeddingServer("127.0.0.1", 0, BuiltinEmbedder()).server_close()
 
 
 def test_connections_are_bounded_and_given_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP embedder against a real local server that answers what it is told to."""
+"""The HTTP embedder against a real local server that answers what it is told to (case R13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fleet changes its model while it works: two live providers, the real database, two models.
+"""Case R15: A fleet changes its model while it works: two live providers, the real database, two models.
 
 `python -m bench model_change` does the same with 40,000 rows and a backfill that is killed.
 """

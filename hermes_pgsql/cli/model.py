@@ -60,7 +60,7 @@ def add(
       hermes-pgsql model add nomic-embed-text --dim 768
       hermes-pgsql model add mine --dim 1024 --query-prefix 'Q> ' --document-prefix 'D> '
     """
-    from hermes_pgsql.embedding.known import known_floor
+    from hermes_pgsql.embedding.known import BUILTIN_MODEL, known_floor
     from hermes_pgsql.embedding.prefixes import prefixes_for
 
     memvec = _open(admin_dsn, dsn)
@@ -86,7 +86,8 @@ def add(
     if dim > 4000:
         note("Vectors of more than 4,000 dimensions have no index: recall compares every row.")
     if added:
-        note(f"Fill it with: hermes-pgsql backfill --model {shlex.quote(name)}")
+        where = "" if name == BUILTIN_MODEL else " --embed-url URL"
+        note(f"Fill it with: hermes-pgsql backfill --model {shlex.quote(name)}{where}")
 
 
 @commands.command("list")

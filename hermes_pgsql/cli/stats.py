@@ -42,6 +42,8 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
         say("There are no themes yet.")
     if coverage:
         _show_coverage(coverage)
+    elif memvec.describe_spaces():
+        say("There is nothing to embed yet.")
     else:
         say("There is no embedding space yet: recall is by words.")
     _note_another_model(settings, memvec, coverage)

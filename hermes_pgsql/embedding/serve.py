@@ -15,6 +15,7 @@ import base64
 import hmac
 import json
 import socket
+import socketserver
 import sys
 import threading
 from array import array
@@ -67,6 +68,11 @@ class EmbeddingServer(ThreadingHTTPServer):
         self.url = f"http://{shown}:{self.server_address[1]}"
         self.hosts = {"localhost", "127.0.0.1", "::1", host} if is_loopback(self.url) else None
 
+    def server_bind(self) -> None:
+        """Without asking for this machine's name, which takes long where no name server answers."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
     def finish(self, seconds: float) -> bool:
         """After `shutdown`: close, and wait for the requests under way. False when some are left."""
         self.server_close()
@@ -106,12 +112,20 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
     timeout = _QUIET_SECONDS
     server: EmbeddingServer  # pyright: ignore[reportIncompatibleVariableOverride]
+    _has_place = False
 
     def do_GET(self) -> None:
         self._answered(self._get)
 
     def do_POST(self) -> None:
-        self._answered(self._post)
+        try:
+            self._answered(self._post)
+            self.wfile.flush()
+        finally:
+            # Not before the answer has gone: the process ends when all places are free.
+            if self._has_place:
+                self._has_place = False
+                self.server.at_work.release()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
@@ -163,10 +177,8 @@ class _Handler(BaseHTTPRequestHandler):
         request = _Request(self._body())
         if not self.server.at_work.acquire(timeout=SECONDS):
             raise _Refused(503, "too many requests at a time", "server_busy")
-        try:
-            vectors = _embed(self.server.embedder, request.texts)
-        finally:
-            self.server.at_work.release()
+        self._has_place = True
+        vectors = _embed(self.server.embedder, request.texts)
         data = [
             {"object": "embedding", "index": at, "embedding": request.encoded(vector)}
             for at, vector in enumerate(vectors)
