@@ -5,6 +5,7 @@ CREATE OR REPLACE FUNCTION memvec.vector_indexed(
     p_space memvec.embedding_spaces,
     p_embedding public.halfvec,
     p_filter memvec.recall_filter,
+    p_walk integer,
     p_depth integer
 )
 RETURNS TABLE (id bigint, distance double precision)
@@ -23,13 +24,13 @@ BEGIN
         'WITH near AS MATERIALIZED (
              SELECT e.id, e.embedding OPERATOR(public.<=>) $1 AS distance %s ORDER BY 2 LIMIT $11
          )
-         SELECT n.id, n.distance FROM near AS n ORDER BY n.distance + 0, n.id DESC',
+         SELECT n.id, n.distance FROM near AS n ORDER BY n.distance + 0, n.id DESC LIMIT $12',
         memvec.vector_candidates(p_kind, p_space, p_filter)
     ) USING p_embedding, p_filter.own, p_filter.person_key, p_filter.others, p_filter.themes, p_filter.target,
-            p_filter.session_id, p_filter.exclude_session, p_filter.since, p_filter.until, p_depth;
+            p_filter.session_id, p_filter.exclude_session, p_filter.since, p_filter.until, p_walk, p_depth;
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.vector_indexed IS
-'Returns up to p_depth rows of a filter near a vector with their exact cosine distance, nearest first, found through the space''s HNSW index (iterative scan, relaxed order). Where there is no index the same statement compares every row. Internal.';
+'Returns the p_depth nearest to a vector, nearest first with their exact cosine distance, of the first p_walk rows of a filter that the space''s HNSW index leads to (iterative scan, relaxed order). Where there is no index the same statement compares every row. Internal.';
 REVOKE ALL ON FUNCTION memvec.vector_indexed FROM public;

@@ -1,8 +1,9 @@
 -- Compare every row where few pass the filter, ask the index where many do. The index is walked past the rows of other themes,
 -- so a theme that is a small part of all must be the larger for that to pay: of N rows in all, n in the filter, it visits
--- candidates * N / n rows, each at the price of hnsw_visit_rows comparisons. The index may also stop before it has found all
--- it was asked for; a short answer is computed again exactly, so that no row is missed because of the way chosen. Rows at the
--- same distance share a rank: the fusion knows their age and puts the younger first.
+-- candidates * N / n rows, each at the price of hnsw_visit_rows comparisons. The larger the graph, the more of it must be seen to
+-- meet the nearest rows: at least the square root of N. The index may also stop before it has found all it was asked for; a short
+-- answer is computed again exactly, so that no row is missed because of the way chosen. Rows at the same distance share a rank:
+-- the fusion knows their age and puts the younger first.
 CREATE OR REPLACE FUNCTION memvec.vector_leg(
     p_kind text,
     p_space integer,
@@ -24,7 +25,8 @@ DECLARE
     v_exact_rows bigint := memvec.setting('exact_rows')::bigint;
     v_neighbours double precision := memvec.setting('turn_neighbours')::double precision;
     v_rows bigint;
-    v_near integer;
+    v_total bigint;
+    v_walk integer;
     v_ids bigint[];
     v_distances double precision[];
 BEGIN
@@ -35,19 +37,19 @@ BEGIN
     IF p_filter.person_key IS NULL AND p_filter.session_id IS NULL THEN
         v_rows := memvec.estimate_rows(p_kind, p_filter, v_exact_rows);
         IF v_rows > v_exact_rows THEN
-            v_near := least(p_depth, greatest(memvec.setting('hnsw_candidates')::integer, p_wanted));
-            SELECT CASE WHEN v_rows::numeric * v_rows > v_near * greatest(sum(c.rows), v_rows) * memvec.setting('hnsw_visit_rows')::integer THEN v_near END
-              INTO v_near
-              FROM memvec.theme_counts AS c
-             WHERE c.kind = p_kind;
+            SELECT greatest(sum(c.rows), v_rows) INTO v_total FROM memvec.theme_counts AS c WHERE c.kind = p_kind;
+            v_walk := greatest(memvec.setting('hnsw_candidates')::integer, p_wanted, ceil(v_rows / sqrt(v_total))::integer);
+            IF v_rows::numeric * v_rows <= v_walk::numeric * v_total * memvec.setting('hnsw_visit_rows')::integer THEN
+                v_walk := NULL;
+            END IF;
         END IF;
     END IF;
-    IF v_near IS NOT NULL THEN
+    IF v_walk IS NOT NULL THEN
         SELECT array_agg(v.id), array_agg(v.distance)
           INTO v_ids, v_distances
-          FROM memvec.vector_indexed(p_kind, v_space, p_embedding, p_filter, v_near) AS v;
+          FROM memvec.vector_indexed(p_kind, v_space, p_embedding, p_filter, v_walk, p_depth) AS v;
     END IF;
-    IF v_near IS NULL OR coalesce(cardinality(v_ids), 0) < v_near THEN
+    IF v_walk IS NULL OR coalesce(cardinality(v_ids), 0) < least(v_walk, p_depth) THEN
         SELECT array_agg(v.id), array_agg(v.distance)
           INTO v_ids, v_distances
           FROM memvec.vector_exact(p_kind, v_space, p_embedding, p_filter, p_depth) AS v;
@@ -76,5 +78,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.vector_leg IS
-'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1 (the same for equal distances), cosine distance. A turn''s rank counts its neighbours'' nearness (lifted_turns), its distance does not. Up to setting exact_rows rows in the filter, or while that is cheaper, all are compared; above, the HNSW index gives setting hnsw_candidates rows, or p_wanted if that is more. Errors: MV004, MV005. Internal.';
+'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1 (the same for equal distances), cosine distance. A turn''s rank counts its neighbours'' nearness (lifted_turns), its distance does not. Up to setting exact_rows rows in the filter, or while that is cheaper, all are compared; above, the HNSW index is walked for setting hnsw_candidates rows, for p_wanted or for their part of the square root of all, whichever is most. Errors: MV004, MV005. Internal.';
 REVOKE ALL ON FUNCTION memvec.vector_leg FROM public;

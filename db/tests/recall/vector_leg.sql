@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(26);
+SELECT plan(28);
 SELECT memvec_tests.alone();
 
 SELECT is(memvec_tests.callers('memvec.vector_leg'), '{}', 'internal');
@@ -160,6 +160,12 @@ SELECT is(
 SELECT is(
     (SELECT count(*) FROM pg_temp.leg('entry', 200, p_wanted => 150)), 150::bigint, 'or more, when more are wanted'
 );
+UPDATE memvec.settings SET value = '10' WHERE name = 'hnsw_candidates';
+SELECT is(
+    (SELECT count(*) FROM pg_temp.leg('entry', 200)), 17::bigint, 'but no fewer than 400 / sqrt(580) of 400 in 580 rows'
+);
+SELECT is((SELECT count(*) FROM pg_temp.leg('entry', 12)), 12::bigint, 'of which the nearest are handed over');
+UPDATE memvec.settings SET value = '100' WHERE name = 'hnsw_candidates';
 SELECT set_eq(
     $$ SELECT id FROM pg_temp.leg('turn', 100, p_since => '2026-01-02', p_until => '2026-01-03') $$,
     $$ SELECT id FROM turn_truth WHERE ts >= '2026-01-02' AND ts < '2026-01-03' $$,
