@@ -93,6 +93,8 @@ def _measure(report: Report, corpus: Corpus, nearest: Nearest, rounds: int) -> N
     client = Memvec(corpus.server.runtime_dsn)
     for name in (*SHARES, ALL):
         exact = nearest.of(name)
+        if not any(exact):
+            continue  # so few rows that none is this theme's
         # Interleaved, so that both sides meet the machine in the same state.
         ours: list[Answer] = []
         theirs: list[Answer] = []
@@ -106,7 +108,7 @@ def _measure(report: Report, corpus: Corpus, nearest: Nearest, rounds: int) -> N
 
 def _by_words(report: Report, corpus: Corpus) -> None:
     client = Memvec(corpus.server.runtime_dsn)
-    asked = SMALL_ROWS[::5]
+    asked = [row for row in SMALL_ROWS[::5] if row < corpus.rows]
     found = 0
     for row in asked:
         rows = client.recall_memory(SMALL, corpus.question(row), limit=BEST)
