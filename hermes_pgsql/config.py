@@ -28,6 +28,7 @@ __all__ = [
     "hermes_home",
     "load_command_line_settings",
     "load_settings",
+    "read_document",
     "redact_dsn",
     "report_warnings",
     "settings_from_mapping",
@@ -537,7 +538,7 @@ def _read_home(
 
 
 def _read_settings(path: Path) -> tuple[dict[str, object], list[str]]:
-    document, warnings = _read_yaml(path)
+    document, warnings = read_document(path)
     values: dict[str, object] = {}
     for section in reversed(_SECTIONS):
         block = _mapping(_mapping(document).get(section)).get(_NAME)
@@ -558,12 +559,13 @@ def _mapping(value: object) -> Mapping[object, object]:
     return cast("Mapping[object, object]", value) if isinstance(value, Mapping) else {}
 
 
-def _read_yaml(path: Path) -> tuple[object, list[str]]:
+def read_document(path: Path) -> tuple[object, list[str]]:
+    """What a YAML file holds, and why it holds nothing for us where it should have."""
     import yaml  # here, because most imports of this module read no file
 
-    if path.is_fifo():
-        return None, [f"{path} is a pipe, not a file; the defaults are used."]
     try:
+        if path.is_fifo():
+            return None, [f"{path} is a pipe, not a file; the defaults are used."]
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return None, []

@@ -251,7 +251,8 @@ class Outbox:
         """Why the rows whose vector is outstanding have none yet, as far as an attempt has failed."""
         with self._lock:
             found = self._on_file(lambda store: store.trouble(_VECTORS))
-        return None if found is None else Trouble(found[0], _moment(found[1]))
+        # On one line: it becomes part of a sentence, and an error's hint stands in a second line.
+        return None if found is None else Trouble(" ".join(found[0].split()), _moment(found[1]))
 
     def note_vector_trouble(self, message: str | None) -> None:
         """What the last attempt at vectors failed with, for those who look from outside; None: it worked."""

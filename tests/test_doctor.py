@@ -653,6 +653,33 @@ def test_a_planted_fault_is_found_with_its_fix(
     assert SECRET not in repr(findings)
 
 
+NOTHING_FOUND = "def find_provider_dir(name): return None\ndef load_memory_provider(name): return None\n"
+
+
+@pytest.mark.parametrize("config", ["memory: {provider: pgvector}\n", "memory: [", None])
+def test_a_missing_shim_is_one_fault_with_one_fix(patient: Patient, config: str | None) -> None:
+    no_shim(patient)
+    if config is None:
+        patient.home.joinpath("plugins").rmdir()
+    else:
+        patient.options["dsn"] = patient.database.runtime_dsn
+        patient.write(config)
+    python_of_a_host(patient, NOTHING_FOUND, same_version())
+    wrong = {one.name: one for one in patient.examine() if one.area == "host" and one.state != "ok"}
+    assert [name for name, one in wrong.items() if one.state in {"warning", "failure"}] == ["shim"], wrong
+    assert wrong["shim"].fix == "hermes-pgsql install"
+    assert "pip" not in repr(wrong)
+    assert wrong["discovery"].state == "unknown"
+
+
+def test_a_host_that_needs_no_shim_is_judged_without_one(patient: Patient) -> None:
+    no_shim(patient)
+    loader = loader_of("", available=True).replace("return ''", "return None")
+    python_of_a_host(patient, loader, same_version())
+    host = {one.name: one.state for one in patient.examine() if one.area == "host"}
+    assert (host["shim"], host["discovery"]) == ("ok", "ok")
+
+
 def test_there_are_at_least_twenty_faults_of_every_kind() -> None:
     assert len({fault for fault, *_rest in FAULTS}) >= 20
     assert {area for _fault, area, *_rest in FAULTS} == {

@@ -62,6 +62,22 @@ def _run_or_explain(arguments: Sequence[str]) -> int:
         if "--json" in arguments:
             show_json_error(error)
         return ERROR
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if not error.filename:
+            raise  # of a stream: there is nothing to be said on it any more
+        from hermes_pgsql.cli.output import show_error, show_json_error
+        from hermes_pgsql.rights import READ, WRITE, hint
+
+        told = HermesPgsqlError(
+            f"{error.strerror or error} ({error.filename})",
+            hint=hint(error, error.filename, READ) or hint(error, error.filename, WRITE),
+        )
+        show_error(told)
+        if "--json" in arguments:
+            show_json_error(told)
+        return ERROR
 
 
 def _run_command(arguments: Sequence[str]) -> int:

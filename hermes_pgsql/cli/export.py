@@ -13,6 +13,8 @@ import typer
 
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
 from hermes_pgsql.cli.output import note, row_counter, say, show_json
+from hermes_pgsql.errors import ConfigError
+from hermes_pgsql.rights import WRITE, hint
 
 
 def export(
@@ -86,6 +88,13 @@ def _opened(file: str) -> Generator[IO[bytes]]:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
             yield output
         part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        if isinstance(error, BrokenPipeError) or error.filename not in (None, str(part)):
+            raise
+        advice = hint(error, path.parent, WRITE) if path.parent.exists() else f"Run: mkdir -p {path.parent}"
+        raise ConfigError(f"{path} cannot be written: {error.strerror or error}.", hint=advice) from None
     except BaseException:
         with suppress(OSError):
             part.unlink()

@@ -10,6 +10,7 @@ import typer
 from hermes_pgsql.cli.options import AsJson, HermesHome
 from hermes_pgsql.cli.output import age, say, show, show_json, table, text_cell
 from hermes_pgsql.errors import ConfigError
+from hermes_pgsql.rights import READ, mend, obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,8 @@ def outbox(
     if not home.is_dir():
         raise ConfigError(f"There is no home {home}.", hint="Name it with --hermes-home or HERMES_HOME.")
     queue = Outbox.open(home)
+    if obstacle(queue.path, READ) is not None:
+        raise ConfigError(f"{queue.path} cannot be read.", hint=f"To mend it: {mend(queue.path, READ)}")
     if retry is not None and not queue.retry(retry):
         raise ConfigError(
             f"No operation {retry} was set aside.", hint="Run hermes-pgsql outbox for the list."

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_pgsql.doctor.finding import Finding, failure, fine, warning
+from hermes_pgsql.rights import READ, WRITE, mend, obstacle
 
 if TYPE_CHECKING:
     from hermes_pgsql.config import Settings
@@ -16,6 +17,10 @@ AREA: Final = "configuration"
 
 
 def checks(home: Path, settings: Settings) -> Generator[Finding]:
+    if not readable(home):
+        yield failure(AREA, "home", f"{home} cannot be read", mend(home, READ))
+        yield _api_key(settings)
+        return
     if not home.is_dir():
         yield failure(
             AREA, "home", f"there is no folder {home}", "hermes setup   (or name it with HERMES_HOME)"
@@ -28,20 +33,34 @@ def checks(home: Path, settings: Settings) -> Generator[Finding]:
     yield from _secret_files(home)
 
 
+def readable(home: Path) -> bool:
+    """Whether it can be looked at: what is not there can."""
+    return obstacle(home, READ) is None
+
+
+def config_doubt(home: Path) -> str | None:
+    """Why config.yaml says nothing (it cannot be read, or is no YAML), or None."""
+    from hermes_pgsql.config import read_document
+
+    return next(iter(read_document(home / "config.yaml")[1]), None)
+
+
 def _home(home: Path) -> Finding:
-    if os.access(home, os.W_OK | os.X_OK):
+    if obstacle(home, WRITE) is None:
         return fine(AREA, "home", str(home))
     return failure(
         AREA,
         "home",
         f"{home} cannot be written to, so nothing accepted survives the process",
-        f"chown -R $(id -un) {home}",
+        mend(home, WRITE),
     )
 
 
 def _values(home: Path, settings: Settings) -> Generator[Finding]:
+    file = home / "config.yaml"
     for problem in settings.warnings:
-        yield failure(AREA, "values", problem, f"{os.environ.get('EDITOR', 'nano')} {home / 'config.yaml'}")
+        fix = mend(file, READ) or f"{os.environ.get('EDITOR', 'nano')} {file}"
+        yield failure(AREA, "values", problem, fix)
     if not settings.warnings:
         yield fine(AREA, "values", "every setting has a value that is allowed")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_pgsql import __version__
+from hermes_pgsql.doctor.configuration import config_doubt, readable
 from hermes_pgsql.doctor.finding import Finding, failure, fine, unknown, warning
 from hermes_pgsql.installing import install_again
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 AREA: Final = "host"
 _SECONDS: Final = 60.0
+_FIRST: Final = "mend that first, then run: hermes-pgsql doctor"
 _IMPORT: Final = (
     "import json, hermes_pgsql, hermes_pgsql.provider, psycopg, pydantic, httpx;"
     "print(json.dumps({'version': hermes_pgsql.__version__, 'file': hermes_pgsql.__file__}))"
@@ -27,6 +29,11 @@ def checks(home: Path, settings: Settings) -> Generator[Finding]:
     del settings
     from hermes_pgsql.host import shim
 
+    if not readable(home):
+        for name in ("provider", "shim"):
+            yield unknown(AREA, name, "not looked at, because the home cannot be read", _FIRST)
+        yield from _loading(home)
+        return
     yield _chosen(home)
     for warned in shim.others(home):
         folder = warned.partition(" looks like")[0]
@@ -53,16 +60,19 @@ def _loading(home: Path) -> Generator[Finding]:
     imported = _import(python)
     yield imported
     if imported.state != "failure":
-        yield _discovery(python, home)
+        yield (
+            _discovery(python, home)
+            if readable(home)
+            else unknown(AREA, "discovery", "not looked at, because the home cannot be read", _FIRST)
+        )
 
 
 def _chosen(home: Path) -> Finding:
-    import yaml
+    from hermes_pgsql.config import read_document
 
-    try:
-        document: Any = yaml.safe_load((home / "config.yaml").read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, yaml.YAMLError):
-        document = None
+    document: Any = read_document(home / "config.yaml")[0]
+    if config_doubt(home):
+        return unknown(AREA, "provider", "not known, because config.yaml cannot be read", _FIRST)
     memory: Any = cast("Mapping[str, Any]", document).get("memory") if isinstance(document, Mapping) else None
     chosen: Any = cast("Mapping[str, Any]", memory).get("provider") if isinstance(memory, Mapping) else None
     if chosen == "pgvector":
@@ -157,6 +167,11 @@ def _discovery(python: str, home: Path) -> Finding:
             f"the host takes another folder for pgvector, which shadows ours: {folder}",
             f"mv {folder} {Path(str(folder)).with_name('.pgvector-aside')}",
         )
+    if not said.get("available") and shim.state(home) in {"absent", "taken"}:
+        # The fault is the folder's, and so is the fix.
+        return unknown(AREA, "discovery", "not judged, because the shim is missing", _FIRST)
+    if not said.get("available") and config_doubt(home):
+        return unknown(AREA, "discovery", "not judged, because config.yaml cannot be read", _FIRST)
     if not said.get("available"):
         return failure(
             AREA,

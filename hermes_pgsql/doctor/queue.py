@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_pgsql.doctor.finding import Finding, failure, fine, warning
+from hermes_pgsql.doctor.finding import Finding, failure, fine, unknown, warning
+from hermes_pgsql.rights import READ, mend, obstacle
 
 if TYPE_CHECKING:
     from hermes_pgsql.config import Settings
@@ -23,6 +24,11 @@ def checks(home: Path, settings: Settings) -> Generator[Finding]:
     from hermes_pgsql.outbox import Outbox
 
     outbox = Outbox.open(home)
+    if (found := obstacle(outbox.path, READ)) is not None:
+        yield unknown(
+            AREA, "file", f"{outbox.path} cannot be looked at ({found} cannot be read)", mend(found, READ)
+        )
+        return
     if not outbox.path.exists():
         yield fine(AREA, "file", "there is none yet: no agent has written anything")
         return

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 
 from hermes_pgsql.errors import ConfigError, redact_dsn
 from hermes_pgsql.host.schema import CONFIG_FIELDS
+from hermes_pgsql.rights import READ, WRITE, hint
 
 __all__ = ["DSN_VARIABLE", "activate", "has_password", "read_config", "save_settings", "set_env"]
 
@@ -145,7 +146,12 @@ def _load(path: Path) -> tuple[Any, _Block]:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         text = ""
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read ({error.strerror or type(error).__name__}), so it was not changed.",
+            hint=hint(error, path, READ),
+        ) from None
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{path} cannot be read ({type(error).__name__}), so it was not changed.") from None
     try:
         document: object = yaml.load(text)
@@ -193,4 +199,8 @@ def _replace(path: Path, text: str, mode: int | None) -> None:
         finally:
             fresh.unlink(missing_ok=True)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror or error}.") from None
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror or error}.",
+            # A new file takes the old one's place.
+            hint=hint(error, path.parent, WRITE),
+        ) from None

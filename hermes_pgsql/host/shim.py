@@ -21,6 +21,7 @@ from typing import Final, Literal, cast
 from hermes_pgsql import __version__
 from hermes_pgsql.errors import HermesPgsqlError
 from hermes_pgsql.installing import PACKAGE, install_again, source
+from hermes_pgsql.rights import READ, WRITE, hint, mend
 
 __all__ = [
     "NAME",
@@ -164,6 +165,8 @@ def install(home: Path, *, force: bool = False) -> Installed:
 def remove(home: Path, *, force: bool = False) -> Removed:
     """Take the shim away. Raises ``ShimError`` for a folder that holds more than we wrote."""
     folder = home / "plugins" / NAME
+    if fix := mend(folder, READ):
+        raise ShimError(f"{folder} cannot be looked at.", hint=f"To mend it: {fix}")
     if not os.path.lexists(folder):
         return Removed(folder, removed=False)
     if folder.is_symlink() and force:
@@ -180,7 +183,7 @@ def remove(home: Path, *, force: bool = False) -> Removed:
     try:
         shutil.rmtree(folder)
     except OSError as error:
-        raise ShimError(f"{folder} cannot be removed: {error.strerror or error}.") from None
+        raise _unwritable(folder, "removed", error) from None
     return Removed(folder, removed=True)
 
 
@@ -237,8 +240,14 @@ def _move_aside(folder: Path) -> Path:
     try:
         folder.rename(aside)
     except OSError as error:
-        raise ShimError(f"{folder} cannot be moved aside: {error.strerror or error}.") from None
+        raise _unwritable(folder, "moved aside", error) from None
     return aside
+
+
+def _unwritable(folder: Path, what: str, error: OSError) -> ShimError:
+    # To be removed or moved aside takes rights to the folder above.
+    at = folder if what == "written" else folder.parent
+    return ShimError(f"{folder} cannot be {what}: {error.strerror or error}.", hint=hint(error, at, WRITE))
 
 
 def _write(folder: Path) -> bool:
@@ -251,7 +260,9 @@ def _write(folder: Path) -> bool:
             fresh = folder / f".{name}.{os.getpid()}"
             fresh.write_text(_SOURCE_LINE.sub(lambda _: line, _FILES[name]), encoding="utf-8")
             fresh.replace(folder / name)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise _unwritable(folder, "written", error) from None
+    except UnicodeDecodeError as error:
         raise ShimError(f"{folder} cannot be written: {error}.") from None
     return bool(stale)
 
