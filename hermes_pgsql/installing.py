@@ -12,7 +12,6 @@ import shlex
 from pathlib import Path
 from typing import Final, cast
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 __all__ = ["EXTRAS", "install_again", "install_extra", "install_newer", "source"]
 
@@ -70,6 +69,8 @@ def source() -> str:
         return PACKAGE
     parts = urlsplit(url)
     if parts.scheme == "file":
+        from urllib.request import url2pathname  # loads TLS
+
         return url2pathname(parts.path)
     if "@" in parts.netloc or parts.query:
         return PACKAGE  # an address that may carry a token

@@ -32,7 +32,7 @@ def empty_home(database: Any, path: Path) -> Iterator[HomeUnderTest]:
         yield HomeUnderTest(path, database.runtime_dsn, database.admin_dsn)
     finally:
         for each in list(drain._drains.values()):
-            for home in list(each._homes.values()):
+            for home in list(each._state.homes.values()):
                 each.detach(home.outbox)
                 wait_for(lambda outbox=home.outbox: outbox.claim("text"))
                 home.outbox.release("text")

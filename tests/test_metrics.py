@@ -106,6 +106,7 @@ def test_an_outbox_of_the_format_before_is_counted_from_now_on(tmp_path: Path) -
     with sqlite3.connect(outbox.path) as db:
         db.execute("DELETE FROM waiting WHERE seq = 1")  # as if it had been sent
         db.execute("DROP TABLE metrics")
+        db.execute("DROP TABLE troubles")
         db.execute("PRAGMA user_version = 1")
     db.close()
     outbox.path.rename(tmp_path / "moved.db")
