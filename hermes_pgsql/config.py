@@ -21,6 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import PydanticCustomError
 
 from hermes_pgsql.errors import redact_dsn
+from hermes_pgsql.whereabouts import remember
 
 __all__ = [
     "ENVIRONMENT",
@@ -339,6 +340,7 @@ def load_settings(home: Path | str | None = None, environ: Mapping[str, str] | N
     for key, value in {**_from_dotenv(home, environ), **_from_environment(environ)}.items():
         if key in _DSN_KEYS and _is_unset(values.get(key)):
             values[key] = value
+    _remember_sources(home, environ, values)
     return settings_from_mapping(values, warnings)
 
 
@@ -363,7 +365,34 @@ def load_command_line_settings(
             complaints = [f"{file} holds no settings of {_NAME}."]
         values, warnings = values | named, warnings + complaints
     values |= {key: value for key, value in (overrides or {}).items() if value is not None}
+    _remember_sources(home, environ, values, overrides, file)
     return settings_from_mapping(values, warnings)
+
+
+def _remember_sources(
+    home: Path | str | None,
+    environ: Mapping[str, str] | None,
+    values: Mapping[str, object],
+    overrides: Mapping[str, object] | None = None,
+    file: Path | None = None,
+) -> None:
+    """Note where the connection strings are from, for the errors about them."""
+    folder = hermes_home(environ) if home is None else Path(home)
+    variables, dotenv = _from_environment(environ), _from_dotenv(home, environ)
+    for name, key in ENVIRONMENT.items():
+        if key not in _DSN_KEYS:
+            continue
+        # An option takes its value from the variable too, where it is not given.
+        places = (
+            (variables, name),
+            (overrides or {}, f"--{key.replace('_', '-')}"),
+            (dotenv, f"{name} in {folder / '.env'}"),
+            (values, str(file or folder / "config.yaml")),
+        )
+        for found, place in places:
+            if found.get(key) == values.get(key):
+                remember(values.get(key), place)
+                break
 
 
 def settings_from_mapping(values: Mapping[str, object], warnings: Iterable[str] = ()) -> Settings:

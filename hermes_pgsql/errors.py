@@ -326,6 +326,9 @@ def _unavailable(error: psycopg.Error, state: str | None) -> DatabaseUnavailable
 _CHECK_DSN: Final = "Check that the database runs and that the dsn is right."
 # By the fragment below; everything else is told to check the dsn.
 _HINTS: Final = {
+    'role ".*" does not exist': "Name another user in the dsn, or create this one as the agents' login:"
+    f" {MIGRATE_COMMAND} --runtime-role <role>",
+    'database ".*" does not exist': "Name another database in the dsn, or create this one with createdb.",
     "no password supplied": "Put it into ~/.pgpass (mode 0600), into PGPASSWORD or into the dsn.",
     "unsupported startup parameter": "Take it out of the dsn (most often it is options), or list it in"
     " ignore_startup_parameters of PgBouncer.",
@@ -354,6 +357,8 @@ _REASONS: Final = (
     ("no more connections allowed", "The pooler in front of the database has no connection left for us."),
     ("query_wait_timeout", "The pooler in front of the database had no connection to it in time."),
     ("server_login_retry", "The pooler in front of the database cannot connect to it."),
+    ('role ".*" does not exist', "The role (user) named in the dsn does not exist."),
+    ('database ".*" does not exist', "The database named in the dsn does not exist on that server."),
     ("does not exist", "The database or the role named in the dsn does not exist."),
     ("too many clients", "The database has no connection left for us."),
     ("remaining connection slots", "The database has no connection left for us."),
@@ -376,7 +381,7 @@ def _why_unreachable(text: str) -> tuple[str, str]:
     """The reason as a sentence, and what to do."""
     lowered = text.lower()
     for fragment, sentence in _REASONS:
-        if fragment in lowered:
+        if re.search(fragment, lowered):
             return sentence, _HINTS.get(fragment, _CHECK_DSN)
     return "The connection to the database was lost or could not be made.", _CHECK_DSN
 

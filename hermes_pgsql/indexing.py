@@ -14,6 +14,7 @@ from typing import Final, LiteralString, cast
 import psycopg
 from psycopg.rows import class_row
 
+from hermes_pgsql import whereabouts
 from hermes_pgsql.errors import translate
 
 __all__ = ["IndexState", "build_indexes", "index_states"]
@@ -41,11 +42,12 @@ class IndexState:
 
 def index_states(admin_dsn: str) -> list[IndexState]:
     """What ``memvec.vector_indexes()`` says. Raises the errors of ``hermes_pgsql.errors``."""
+    whereabouts.parse(admin_dsn)
     try:
         with psycopg.connect(admin_dsn, autocommit=True) as connection:
             return _states(connection)
     except psycopg.Error as error:
-        raise translate(error) from error
+        raise whereabouts.placed(translate(error), admin_dsn) from error
 
 
 def build_indexes(admin_dsn: str, progress: Progress | None = None) -> list[IndexState]:
@@ -53,6 +55,7 @@ def build_indexes(admin_dsn: str, progress: Progress | None = None) -> list[Inde
 
     ``progress`` is called now and then with the table and the share done, from 0 to 1.
     """
+    whereabouts.parse(admin_dsn)
     try:
         with psycopg.connect(admin_dsn, autocommit=True) as connection:
             connection.execute("SELECT set_config('role', 'memvec_owner', false)")
@@ -66,7 +69,7 @@ def build_indexes(admin_dsn: str, progress: Progress | None = None) -> list[Inde
                     _run(connection, state)
             return mended
     except psycopg.Error as error:
-        raise translate(error) from error
+        raise whereabouts.placed(translate(error), admin_dsn) from error
 
 
 def _states(connection: psycopg.Connection[tuple[object, ...]]) -> list[IndexState]:

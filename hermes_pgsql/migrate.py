@@ -23,6 +23,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
+from hermes_pgsql import whereabouts
 from hermes_pgsql.errors import MigrationError, redact_secrets
 
 __all__ = ["DbFiles", "MigrationReport", "SqlFile", "db_files", "migrate"]
@@ -320,15 +321,17 @@ def _connected(admin_dsn: str) -> Generator[_Connection]:
     """
     try:
         settings: dict[str, Any] = dict(conninfo_to_dict(admin_dsn))
-    except psycopg.Error:
-        raise _misread_dsn("it is not a connection string") from None
+    except psycopg.Error as error:
+        raise _misread_dsn(
+            f"it is not a connection string{whereabouts.bad_keyword(admin_dsn, str(error))}"
+        ) from None
     settings.setdefault("connect_timeout", CONNECT_SECONDS)
     settings.setdefault("application_name", "hermes-pgsql migrate")
     settings["client_encoding"] = "utf8"
     try:
         connection = psycopg.connect(autocommit=True, prepare_threshold=None, **settings)
     except psycopg.Error as error:
-        raise _unreachable(error, settings) from None
+        raise _unreachable(error, settings, whereabouts.describe(admin_dsn)) from None
     try:
         yield connection
     finally:
@@ -345,7 +348,7 @@ def _misread_dsn(why: str) -> MigrationError:
     )
 
 
-def _unreachable(error: psycopg.Error, settings: Mapping[str, object]) -> MigrationError:
+def _unreachable(error: psycopg.Error, settings: Mapping[str, object], place: str) -> MigrationError:
     host, port = str(settings.get("host") or ""), str(settings.get("port") or "")
     if "@" in host or port.strip("0123456789,"):
         # A password with a bare @ or / was taken apart in the wrong place: the parts must not be shown.
@@ -355,6 +358,7 @@ def _unreachable(error: psycopg.Error, settings: Mapping[str, object]) -> Migrat
     return MigrationError(
         "08001",
         f"cannot connect to the database: {reason or 'no reason given'}",
+        detail=place,
         hint="Check that the server runs and that the DSN names the right host, database and administrator.",
         step="connecting",
     )

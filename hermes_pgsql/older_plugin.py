@@ -20,6 +20,7 @@ from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import sql
 from psycopg.types import TypeInfo
 
+from hermes_pgsql import whereabouts
 from hermes_pgsql.errors import ConfigError, translate
 from hermes_pgsql.importing import Incoming
 from hermes_pgsql.values import half_vector
@@ -160,6 +161,7 @@ class OlderTables:
 @contextmanager
 def open_older_tables(dsn: str, schema: str | None = None) -> Generator[OlderTables]:
     """The tables in the database of ``dsn``. Raises ``ConfigError`` when none or several are found."""
+    whereabouts.parse(dsn)
     try:
         with (
             psycopg.connect(
@@ -174,7 +176,7 @@ def open_older_tables(dsn: str, schema: str | None = None) -> Generator[OlderTab
             connection.execute("SET LOCAL TimeZone = 'UTC'")
             yield OlderTables(connection, schema)
     except psycopg.Error as error:
-        raise translate(error) from None
+        raise whereabouts.placed(translate(error), dsn) from None
 
 
 def _schema(connection: psycopg.Connection[Any], wanted: str | None) -> str:

@@ -22,11 +22,11 @@ from typing import Any, Final, cast
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.types import TypeInfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
-from hermes_pgsql.errors import ConfigError, DatabaseUnavailable, translate
+from hermes_pgsql import whereabouts
+from hermes_pgsql.errors import DatabaseUnavailable, HermesPgsqlError, translate
 
 __all__ = ["close_all", "connection", "get_pool", "hang_up"]
 
@@ -99,7 +99,10 @@ def connection(dsn: str, wait: float = WAIT) -> Generator[_Connection]:
     read. Errors of the statements run are the driver's own.
     """
     shared = _shared(dsn)
-    conn = _checkout(shared, wait)
+    try:
+        conn = _checkout(shared, wait)
+    except HermesPgsqlError as error:
+        raise whereabouts.placed(error, dsn) from None
     shared.count(+1)
     try:
         yield conn
@@ -185,17 +188,7 @@ def _too_long(shared: _Shared, wait: float) -> DatabaseUnavailable:
 
 
 def _make(dsn: str) -> _Shared:
-    try:
-        # Behind a NUL, libpq would read nothing; half a surrogate pair it cannot be given.
-        if "\0" in dsn:
-            raise ValueError
-        given = conninfo_to_dict(dsn)
-    except (psycopg.Error, ValueError):
-        # Not the driver's text: it quotes what it could not read, which may be the password.
-        raise ConfigError(
-            "The dsn is not a valid connection string.",
-            hint="Write it like postgresql://user@host:5432/database or host=… dbname=… user=….",
-        ) from None
+    given = whereabouts.parse(dsn)
     shared = _Shared()
 
     class Reporting(psycopg.Connection[tuple[Any, ...]]):

@@ -184,11 +184,58 @@ def test_an_unreachable_database_is_an_error_with_a_hint(run: Commands, dsn: str
         assert done.out == ""
         assert done.err.startswith("error: ")
         assert says in done.err
-        assert len(done.err.splitlines()) == 2
+        assert len(done.err.splitlines()) == 3
+        assert "from --dsn" in done.err
         told = run(*arguments, "--dsn", dsn, "--json")
         assert told.code == 1
         assert says in told.json["error"]["message"]
         assert told.json["error"]["hint"]
+
+
+@pytest.mark.parametrize("source", ["--dsn", "HERMES_PGSQL_DSN", "config.yaml", "--admin-dsn", "--from"])
+def test_an_unreachable_database_is_named_with_the_place_of_its_dsn(
+    run: Commands, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    dsn = f"host=127.0.0.1 port=9 dbname=memory user=nobodyknows application_name=x{source} password={SECRET}"
+    arguments = {
+        "--admin-dsn": ["index", "--admin-dsn", dsn],
+        "--from": ["import", "pgvector", "--from", dsn, "--admin-dsn", database.admin_dsn, "--dry-run"],
+        "--dsn": ["stats", "--dsn", dsn],
+    }.get(source, ["stats"])
+    if source == "config.yaml":
+        (tmp_path / "config.yaml").write_text(json.dumps({"memory": {"pgvector": {"dsn": dsn}}}))
+    elif source.isupper():
+        monkeypatch.setenv(source, dsn)
+    done = run(*arguments, "--json")
+    assert done.code == 1
+    detail = done.json["error"]["detail"]
+    assert source in detail
+    assert "host 127.0.0.1, port 9, database memory" in detail
+    assert "nobodyknows" not in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("dsn", "shown"),
+    [
+        (f"host=x passwrd={SECRET}", "no keyword passwrd (did you mean password?)"),
+        (f"postgresql://h/db?hots={SECRET}", "no keyword hots"),
+        (f"host=x password=a {SECRET}=b", "valid connection string."),
+        (f"postgresql://u:12/{SECRET}@h/db", "dsn is from"),
+        (f"postgresql://u:{SECRET}/w@h/db", "dsn"),
+    ],
+)
+def test_a_misspelt_keyword_is_named_and_never_a_value(run: Commands, dsn: str, shown: str) -> None:
+    assert shown in run("stats", "--dsn", dsn).err
+    assert run("migrate", "--admin-dsn", dsn).code == 1
+
+
+@pytest.mark.parametrize(("change", "says"), [("dbname", "The database named"), ("user", "The role (user)")])
+def test_what_does_not_exist_is_named(run: Commands, database: Database, change: str, says: str) -> None:
+    from psycopg.conninfo import make_conninfo
+
+    done = run("stats", "--dsn", make_conninfo(database.runtime_dsn, **{change: "no_such_thing"}))
+    assert done.code == 1
+    assert says in done.err
 
 
 def test_without_any_database_the_ways_out_are_named(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,9 @@ def pgvector(
     """
     from hermes_pgsql.importing import Report, import_all
     from hermes_pgsql.older_plugin import open_older_tables
+    from hermes_pgsql.whereabouts import remember
 
+    remember(source, "--from")
     settings, memvec = _administrator(dsn, admin_dsn)
     report = Report(dry_run)
     with open_older_tables(source, schema) as older:

@@ -115,7 +115,7 @@ def _ask(settings: Settings, seen: Look) -> None:
         try:
             seen.admin_health = Memvec(administrator, timeout=_SECONDS).health()
         except HermesPgsqlError as error:
-            seen.admin_problem = f"the administrator's database does not answer: {error.message}"
+            seen.admin_problem = f"the administrator's database does not answer: {_with_place(error)}"
 
 
 def _admin_dsn(settings: Settings) -> str | None:
@@ -134,8 +134,12 @@ def _no_answer(error: HermesPgsqlError) -> Finding:
     if isinstance(error, DatabaseFailure) and error.sqlstate == "42501":
         return failure(AREA, "rights", error.message, f"{_MIGRATE} --runtime-role ROLE")
     return failure(
-        AREA, "connection", error.message, error.hint or "Check the dsn, and that the server runs."
+        AREA, "connection", _with_place(error), error.hint or "Check the dsn, and that the server runs."
     )
+
+
+def _with_place(error: HermesPgsqlError) -> str:
+    return " ".join(filter(None, (error.message, error.detail)))
 
 
 def _driver() -> Finding:
