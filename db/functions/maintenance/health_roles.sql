@@ -20,9 +20,9 @@ BEGIN
              WHEN NOT pg_has_role(session_user, 'memvec_runtime', 'USAGE') THEN 'warning'
              ELSE 'ok' END,
         CASE WHEN v_super OR pg_has_role(session_user, 'memvec_owner', 'MEMBER')
-             THEN format('agents log in as %I, whom no rule of the database binds', session_user)
+             THEN format('%I, who asks, is bound by no rule of the database; agents need a login of their own', session_user)
              WHEN v_admin OR pg_has_role(session_user, 'memvec_embedder', 'MEMBER')
-             THEN format('agents log in as %I, who may read the text of every theme', session_user)
+             THEN format('%I, who asks, may read the text of every theme; agents need a login of their own', session_user)
              WHEN NOT pg_has_role(session_user, 'memvec_runtime', 'USAGE')
              THEN format('%I may not write: it is no member of memvec_runtime', session_user)
              ELSE format('%I executes functions and reads no table', session_user) END,

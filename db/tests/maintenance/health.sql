@@ -1,6 +1,6 @@
 -- That each fault is found is tested by tests/test_doctor.py, which plants them; here is who is told what.
 BEGIN;
-SELECT plan(14);
+SELECT plan(15);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -54,6 +54,11 @@ SELECT is(
 RESET SESSION AUTHORIZATION;
 SELECT memvec_tests.act_as('tap_admin');
 SELECT is((SELECT state FROM memvec.health() WHERE name = 'bindings of others'), 'ok', 'an administrator is told of all logins');
+SELECT is(
+    (SELECT message FROM memvec.health() WHERE area = 'roles' AND name = 'login'),
+    'tap_admin, who asks, may read the text of every theme; agents need a login of their own',
+    'and of himself as the one who asks: who the agents are, his question does not say'
+);
 RESET SESSION AUTHORIZATION;
 
 UPDATE memvec.settings SET value = 'many' WHERE name = 'exact_rows';
