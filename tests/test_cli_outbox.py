@@ -96,8 +96,17 @@ def test_why_vectors_are_outstanding_is_shown_on_the_host(database: Database, tm
     assert json.loads(told.stdout)["this_home"]["vectors"] == 1
     assert said in json.loads(told.stdout)["this_home"]["last_error"]
     told = subprocess.run(stats, env=here, capture_output=True, text=True, check=True)
-    assert "1 rows of this home's agents wait for their vector" in told.stderr
+    assert "1 row of this home's agents waits for a vector" in told.stderr
     assert said in told.stderr
+
+    # Somebody else sees to the vector: the home's list is not looked through yet, the database knows.
+    with database.admin() as admin:
+        admin.execute("SELECT memvec.add_embedding_space('somebody else''s', 3)")
+        admin.execute("UPDATE memvec.conversations SET embed = false WHERE agent_identity = 'outstanding'")
+    told = subprocess.run([*stats, "--json"], env=here, capture_output=True, text=True, check=True)
+    assert json.loads(told.stdout)["this_home"] == {"vectors": 0, "last_error": None, "failed_at": None}
+    told = subprocess.run(stats, env=here, capture_output=True, text=True, check=True)
+    assert "for a vector" not in told.stderr
 
     (finding,) = [one for one in queue.checks(tmp_path, settings_from_mapping({})) if one.name == "vectors"]
     assert finding.state == State.WARNING

@@ -207,7 +207,9 @@ def test_command_line(tmp_path: Path) -> None:
     done = run_command("--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["written"] is True
-    assert "Next: hermes memory setup pgvector" in run_command().stdout
+    told = run_command().stdout
+    assert "Next: hermes memory setup pgvector" in told
+    assert "hermes config set memory.provider pgvector" in told
     (tmp_path / "plugins" / "pgvector" / "mine").write_text("")
     refused = run_command("--remove")
     assert refused.returncode == 1

@@ -94,6 +94,11 @@ def _run_command(arguments: Sequence[str]) -> int:
         # Not left to the parser: it would repeat the password.
         say_misuse("A connection string goes behind --dsn or --admin-dsn.")
         return USAGE
+    if arguments[:1] == ["--json"]:
+        say_misuse(
+            f"--json goes behind the command: hermes-pgsql {' '.join(arguments[1:2]) or 'stats'} --json"
+        )
+        return USAGE
     if VARIABLE in os.environ:
         from typer.completion import completion_init  # pyright: ignore[reportPrivateImportUsage]
 

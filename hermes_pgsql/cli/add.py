@@ -17,6 +17,13 @@ class Target(StrEnum):
     user = "user"
 
 
+class Role(StrEnum):
+    user = "user"
+    assistant = "assistant"
+    system = "system"
+    tool = "tool"
+
+
 def add(
     theme: Theme,
     words: Annotated[
@@ -34,7 +41,7 @@ def add(
         typer.Option(metavar="ID", show_default=False, help="Store a turn of this session, not an entry."),
     ] = None,
     role: Annotated[
-        str | None, typer.Option(show_default=False, help="Who said it, with --session. Default: user.")
+        Role | None, typer.Option(show_default=False, help="Who said it, with --session. Default: user.")
     ] = None,
     dsn: Dsn = None,
     as_json: AsJson = False,
@@ -47,9 +54,10 @@ def add(
       hermes-pgsql add --as ops --session s1 --role user "Who is on call?"
       hermes-pgsql add --as ops < note.txt
     """
-    from hermes_pgsql.cli.vectors import vector_of_document
+    from hermes_pgsql.cli.vectors import TextVector, vector_of_document
     from hermes_pgsql.opening import open_memvec
     from hermes_pgsql.redact import redact
+    from hermes_pgsql.values import clean_text
 
     if session is None and role is not None:
         raise typer.BadParameter("--role goes with --session.")
@@ -60,19 +68,20 @@ def add(
     text, masked = redact(text) if settings.redact_secrets else (text, 0)
     metadata = {"redacted": masked} if masked else None
     memvec = open_memvec(settings)
-    # First of all, so that a database that is not there is noticed before anything is embedded.
-    agent_identity = memvec.register_agent(theme).agent_identity
-    vector = vector_of_document(text, theme, memvec, settings)
+    memvec.schema_version()  # a database that is not there is noticed before anything is embedded
+    blank = not clean_text(text).strip()
+    vector = TextVector(None, None, None) if blank else vector_of_document(text, theme, memvec, settings)
     if session is None:
         kind, where = "entry", str(target or Target.memory)
         row = memvec.add_memory(
             theme, where, text, metadata=metadata, embedding=vector.embedding, space=vector.space
         )
     else:
-        kind, where = "turn", role or "user"
+        kind, where = "turn", str(role or Role.user)
         row = memvec.append_turn(
             theme, session, where, text, metadata=metadata, embedding=vector.embedding, space=vector.space
         )
+    agent_identity = memvec.register_agent(theme).agent_identity  # last: a refused text leaves no theme
     if as_json:
         show_json(
             {
@@ -97,6 +106,9 @@ def add(
 
 def _standard_input() -> str:
     if sys.stdin.isatty():
-        raise typer.BadParameter("give a text, or pipe one in.")
+        raise typer.BadParameter("TEXT is missing: give one, or pipe one in.")
     # Bytes, so that what is not UTF-8 is stored as well as it can be instead of failing.
-    return sys.stdin.buffer.read().decode("utf-8", "replace").strip()
+    text = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
+    if not text:
+        raise typer.BadParameter("TEXT is missing, and standard input is empty.")
+    return text

@@ -56,7 +56,7 @@ def erase(
         person = typer.get_text_stream("stdin").readline().rstrip("\n")
     memvec = open_admin(dsn, admin_dsn)
     step = _step(memvec, person, theme)
-    step(True, None)  # refuses what is no person or theme before anything else is looked at
+    plan = step(True, None)  # refuses what is no person or theme before anything else is looked at
     queue = _outbox_of(hermes_home)
     meant = _meant(memvec, person if person is not None else str(theme), person=person is not None)
     if person is not None and (led := memvec.canonical_identity(person)).person_key is None:
@@ -64,12 +64,17 @@ def erase(
             f'An alias leads that key to theme "{led.agent_identity}": what was written since is the theme\'s'
             " and stays."
         )
+    waiting = 0 if queue is None else queue.count_of(_keys(queue, meant))
+    if theme is not None and not waiting and not any(change.rows for change in plan):
+        raise ConfigError(
+            f'There is no theme "{theme}": no row, history or registry has it, nor this home\'s outbox.',
+            hint="hermes-pgsql stats lists the themes.",
+        )
     if not execute:
-        lines = planned(step(True, None))
+        lines = planned(plan)
         if queue is not None:
-            waiting = queue.count_of(_keys(queue, meant))
             lines.append(Line("outbox of this home", "deleted", waiting, waiting, 0))
-        report(Done(lines), executed=False, as_json=as_json)
+        report(_and_notes(Done(lines)), executed=False, as_json=as_json)
         return
     report(_erase(step, batch, queue, meant), executed=True, as_json=as_json)
 

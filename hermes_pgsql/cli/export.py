@@ -19,7 +19,12 @@ from hermes_pgsql.rights import WRITE, hint
 
 def export(
     file: Annotated[
-        str, typer.Argument(metavar="FILE|-", show_default=False, help="Where to; - (default) prints it.")
+        str,
+        typer.Argument(
+            metavar="FILE|-",
+            show_default=False,
+            help="Where to; - (default) prints it. A file that is there is replaced.",
+        ),
     ] = "-",
     identity: Annotated[
         str | None,

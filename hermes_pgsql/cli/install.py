@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hermes_pgsql.cli.options import AsJson, HermesHome
-from hermes_pgsql.cli.output import note, show, show_json, warn, working
+from hermes_pgsql.cli.output import note, say, show, show_json, warn, working
 
 
 def install(
@@ -57,4 +57,5 @@ def install(
     show(f"{'Wrote' if done.written else 'Already there:'} {done.folder}")
     if done.checked_with:
         show(f"The host loads it ({done.checked_with}).")
-    show("Next: hermes memory setup pgvector")
+    say("Next: hermes memory setup pgvector   (asks for database and endpoint)")
+    say("or:   hermes config set memory.provider pgvector   (as they are)")

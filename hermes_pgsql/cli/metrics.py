@@ -82,8 +82,10 @@ def metrics(
 
 def _address(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
+    if not colon or not (port.isascii() and port.isdigit()):
         raise typer.BadParameter("--listen takes HOST:PORT, such as 127.0.0.1:9187.")
+    if int(port) > 65535:
+        raise typer.BadParameter(f"--listen names port {port}; ports go from 0 (any free one) to 65535.")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

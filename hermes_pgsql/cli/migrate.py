@@ -40,11 +40,11 @@ def migrate(
         return
     for name in report.applied:
         say(f"applied  {name}")
-    say(f"written  {report.functions} functions")
+    say(f"written  {report.functions} functions, as every time")
     for sentence in report.granted:
         say(f"done     {sentence}")
     if not report.applied and not report.granted:
-        say("The schema was up to date.")
+        say("The tables and roles were up to date.")
     say(f"The schema is at version {report.schema_version}.")
     for warning in report.warnings:
         warn(warning)

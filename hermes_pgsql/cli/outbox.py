@@ -80,7 +80,7 @@ def outbox(
     )
     trouble = queue.vector_trouble() if counts.sent else None
     why = "" if trouble is None else f", failed {age(trouble.at)} ago: {trouble.message}"
-    say(f"stored, vector outstanding  {counts.sent:,}{why}")
+    say(f"stored, vector to be made or found made  {counts.sent:,}{why}")
     say(f"refused  {counts.poison:,}")
     if refused:
         _show_refused(refused)

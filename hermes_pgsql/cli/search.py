@@ -13,9 +13,20 @@ from hermes_pgsql.cli.options import AsJson, Dsn, Since, Theme, Until, settings_
 from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, table, text_cell
 
 if TYPE_CHECKING:
+    from hermes_pgsql.client import Memvec
     from hermes_pgsql.results import Explained, RecalledEntry, RecalledTurn
 
 _LARGEST_ID = 2**63 - 1
+
+
+def _row_id(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise typer.BadParameter("give the id of a row, as search shows it: --explain 42") from None
+    if number > _LARGEST_ID:
+        raise typer.BadParameter(f"no row has an id above {_LARGEST_ID}")
+    return number
 
 
 def search(
@@ -32,7 +43,10 @@ def search(
     explain: Annotated[
         int | None,
         typer.Option(
-            metavar="ID", show_default=False, help="Tell why the row of this id is found, or is not."
+            parser=_row_id,
+            metavar="ID",
+            show_default=False,
+            help="Tell why the row of this id is found, or is not.",
         ),
     ] = None,
     half_life: Annotated[
@@ -67,8 +81,6 @@ def search(
         raise typer.BadParameter("the question is empty.")
     if scope.strip().lower() == "session":
         raise typer.BadParameter("--scope session is for agents; here use own, all or a theme.")
-    if explain is not None and explain > _LARGEST_ID:
-        raise typer.BadParameter(f"--explain takes the id of a row, and none is above {_LARGEST_ID}.")
     settings = settings_with(dsn=dsn)
     memvec = open_memvec(settings)
     decay = settings.half_life if half_life is None else timedelta(days=half_life) if half_life else None
@@ -136,8 +148,24 @@ def search(
         if scope.strip().lower() != "all":
             where = "this theme" if scope == "own" else f"the theme {plain(scope)}"
             note(f"looked only into {where}; --scope all looks into every one, stats lists them.")
+        _note_unknown(memvec, theme, scope)
     if vector.why_not:
         note(f"words only: {vector.why_not}")
+
+
+def _note_unknown(memvec: Memvec, theme: str, scope: str) -> None:
+    """Say which of the named themes nobody has, as far as stats tells this login."""
+    from hermes_pgsql.errors import HermesPgsqlError
+
+    named = [theme] if scope.strip().lower() in {"own", "current", "all", ""} else [theme, scope]
+    try:
+        known = {row.agent_identity for row in memvec.stats()}
+        found = [memvec.canonical_identity(name) for name in named]
+    except HermesPgsqlError:
+        return  # it counts every row, and nothing was found anyway
+    for one in dict.fromkeys(found):
+        if one.kind in {"theme", "default"} and one.agent_identity not in known:
+            note(f"there is no theme {plain(one.agent_identity)} yet.")
 
 
 def _show_table(rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,7 +32,8 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
     version = memvec.schema_version()
     themes = memvec.stats()
     coverage = memvec.embedding_coverage()
-    waiting = _waiting_here()
+    # Without a space every row waits; with one, what has nothing to embed has nothing pending.
+    waiting = _waiting_here(_pending(coverage) if coverage or memvec.describe_spaces() else None)
     if as_json:
         shown = {"schema_version": version, "themes": themes, "embedding_coverage": coverage}
         show_json(shown | {"this_home": None if waiting is None else waiting._asdict()})
@@ -49,7 +51,9 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
     _note_another_model(settings, memvec, coverage)
     if waiting is not None and waiting.vectors:
         why = "" if waiting.last_error is None else f"; {age(waiting.failed_at)} ago: {waiting.last_error}"
-        note(f"{waiting.vectors:,} rows of this home's agents wait for their vector{why}")
+        rows = "1 row" if waiting.vectors == 1 else f"{waiting.vectors:,} rows"
+        verb = "waits" if waiting.vectors == 1 else "wait"
+        note(f"{rows} of this home's agents {verb} for a vector{why}")
 
 
 class _Waiting(NamedTuple):
@@ -60,7 +64,15 @@ class _Waiting(NamedTuple):
     failed_at: datetime | None
 
 
-def _waiting_here() -> _Waiting | None:
+def _pending(coverage: Sequence[Coverage]) -> int:
+    """How many rows lack a vector in the space that lacks most."""
+    pending = Counter[int]()
+    for row in coverage:
+        pending[row.space_id] += row.pending
+    return max(pending.values(), default=0)
+
+
+def _waiting_here(pending: int | None) -> _Waiting | None:
     from hermes_pgsql.config import hermes_home
     from hermes_pgsql.outbox import Outbox
 
@@ -68,6 +80,9 @@ def _waiting_here() -> _Waiting | None:
     if not outbox.path.exists():
         return None
     outstanding = outbox.counts().sent
+    if pending is not None:
+        # The home looks only in its next session whether somebody else made them; the database knows now.
+        outstanding = min(outstanding, pending)
     trouble = outbox.vector_trouble() if outstanding else None
     return _Waiting(outstanding, trouble and trouble.message, trouble and trouble.at)
 

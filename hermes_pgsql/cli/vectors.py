@@ -38,7 +38,10 @@ def vector_of_document(text: str, identity: str, memvec: Memvec, settings: Setti
         made = choice.embedder.embed_documents([text], settings.embed_write_timeout)[0]
         if isinstance(made, EmbeddingFailure):
             return TextVector(None, None, made.reason)
-        return _in_its_space(made, choice.embedder, identity, memvec)
+        space = _matching(memvec.describe_spaces(), made, choice.embedder)
+        return (
+            TextVector(made, space, None) if space else _in_its_space(made, choice.embedder, identity, memvec)
+        )
     finally:
         choice.embedder.close()
 

@@ -7,11 +7,14 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_themes text[] := '{}';
+    v_spellings text[];
     v_name text;
 BEGIN
     PERFORM memvec.assert_read_committed();
     FOREACH v_name IN ARRAY coalesce(p_identities, '{}') LOOP
-        v_themes := v_themes || memvec.checked_theme(v_name);
+        v_spellings := memvec.checked_theme(v_name);
+        PERFORM memvec.assert_known(v_spellings);
+        v_themes := v_themes || v_spellings;
     END LOOP;
     IF v_themes = '{}' THEN
         RAISE EXCEPTION USING
@@ -28,6 +31,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.cleanup IS
-'Deletes all entries and turns of the named themes with their vectors, and returns for each table how many rows went and how many remain. History, registry, edges and bindings stay (memvec.erase_theme takes those too). p_limit: how many entries and turns at most in this call. A dry run, the default, only counts. Errors: MV001 no or blank names, the key of a chat, an alias, a limit below 1; MV006; MV008 a writer held a theme too long.';
+'Deletes all entries and turns of the named themes with their vectors, and returns for each table how many rows went and how many remain. History, registry, edges and bindings stay (memvec.erase_theme takes those too). p_limit: how many entries and turns at most in this call. A dry run, the default, only counts. Errors: MV001 no or blank names, a theme that is not there, the key of a chat, an alias, a limit below 1; MV006; MV008 a writer held a theme too long.';
 REVOKE ALL ON FUNCTION memvec.cleanup FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.cleanup TO memvec_admin;

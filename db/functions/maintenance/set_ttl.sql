@@ -22,15 +22,7 @@ BEGIN
             MESSAGE = format('"%s" is not an allowed theme', left(p_identity, 80)),
             HINT = 'Allow it first, with memvec.set_setting: see the settings allowed_themes and bench_mode.';
     END IF;
-    -- A sink may have an age before anybody wrote to it; another name that nobody has is a slip of the pen.
-    IF NOT memvec.is_sink(v_who.agent_identity)
-        AND NOT EXISTS (SELECT FROM memvec.memory_agents AS a WHERE a.agent_identity = v_who.agent_identity)
-        AND NOT EXISTS (SELECT FROM memvec.conversations AS c WHERE c.agent_identity = v_who.agent_identity) THEN
-        RAISE EXCEPTION USING
-            ERRCODE = 'MV001',
-            MESSAGE = format('there is no theme "%s"', left(v_who.agent_identity, 80)),
-            HINT = 'Name a theme as memvec.stats() shows it; a new one is there after its agent''s first session.';
-    END IF;
+    PERFORM memvec.assert_known(ARRAY[v_who.agent_identity]);
     INSERT INTO memvec.memory_agents AS a (agent_identity, kind, sink, ttl_days)
     VALUES (v_who.agent_identity, v_who.kind, memvec.is_sink(v_who.agent_identity), p_days)
     ON CONFLICT (agent_identity) DO UPDATE SET ttl_days = excluded.ttl_days;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(16);
+SELECT plan(17);
 SELECT memvec_tests.alone();
 
 SELECT set_eq(
@@ -79,6 +79,7 @@ SELECT is_empty(
         WHERE outcome <> 'duplicate' $$,
     'what was exported is known when it comes back'
 );
+SELECT throws_ok($$ SELECT memvec.export_header('Export-Misspelt') $$, 'MV001', 'there is no theme "export-misspelt"', 'an export of a theme that nobody has is refused');
 SELECT is(
     (SELECT h ->> 'persons' = memvec.persons_mark() AND h ->> 'theme' = 'export-a'
         AND h -> 'spaces' @> '[{"model": "export-model", "dim": 8, "query_prefix": ""}]'

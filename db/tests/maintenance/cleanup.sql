@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(22);
+SELECT plan(23);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -40,6 +40,7 @@ SELECT throws_ok($$ SELECT memvec.cleanup(NULL, false) $$, 'MV001', NULL, 'no na
 SELECT throws_ok($$ SELECT memvec.cleanup('{}', false) $$, 'MV001', NULL, 'and an empty list');
 SELECT throws_ok($$ SELECT memvec.cleanup('{cleanup-a," "}', false) $$, 'MV001', NULL, 'and a blank name');
 SELECT throws_ok($$ SELECT memvec.cleanup('{cleanup-a,+491701234567}', false) $$, 'MV001', NULL, 'and a chat''s key');
+SELECT throws_ok($$ SELECT memvec.cleanup('{cleanup-a,cleanup-misspelt}') $$, 'MV001', 'there is no theme "cleanup-misspelt"', 'and a theme that nobody has');
 SELECT throws_ok($$ SELECT memvec.cleanup('{cleanup-a}', false, 0) $$, 'MV001', NULL, 'and a limit of nothing');
 CREATE TEMP TABLE dry AS SELECT * FROM memvec.cleanup('{cleanup-a,Cleanup-B}');
 SELECT set_eq(

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(57);
+SELECT plan(58);
 SELECT memvec_tests.alone();
 
 SELECT is(
@@ -57,6 +57,7 @@ INSERT INTO memvec.identity_aliases VALUES ('remap-nick', 'remap-a');
 -- Refusals
 
 SELECT memvec_tests.act_as('tap_admin');
+SELECT throws_ok($$ SELECT memvec.remap('Remap-Misspelt', 'remap-b', false) $$, 'MV001', 'there is no theme "remap-misspelt"', 'a name that nobody has is refused');
 SELECT throws_ok($$ SELECT memvec.remap(' ', 'remap-b') $$, 'MV001', NULL, 'a blank old name is refused');
 SELECT throws_ok($$ SELECT memvec.remap('remap-a', NULL) $$, 'MV001', NULL, 'and no new one');
 SELECT throws_ok($$ SELECT memvec.remap('remap-a', E'\t') $$, 'MV001', NULL, 'and a blank one');
@@ -204,7 +205,7 @@ SELECT memvec_tests.act_as('tap_admin');
 SELECT throws_ok($$ SELECT memvec.remap('remap-d', 'remap-e', false) $$, 'MV001', NULL, '11 duplicates need force');
 SELECT is((SELECT sum(rows) FROM memvec.remap('remap-d', 'remap-e', true) WHERE action = 'merged'), 11::numeric, 'a dry run counts them without');
 SELECT is((SELECT sum(rows) FROM memvec.remap('remap-d', 'remap-e', false, true) WHERE action = 'merged'), 11::numeric, 'with force they are merged');
-SELECT is((SELECT sum(rows) FROM memvec.remap('remap-nobody', 'remap-e')), 1::numeric, 'of a theme without rows only the name moves');
+SELECT is((SELECT sum(rows) FROM memvec.remap('remap-nick', 'remap-e')), 1::numeric, 'of an alias, which has no rows, only the name moves');
 RESET SESSION AUTHORIZATION;
 
 -- Rows that an import left under a chat's raw key, or under a name that no key leads to
