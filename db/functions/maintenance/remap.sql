@@ -33,6 +33,10 @@ BEGIN
                 HINT = 'Look at the dry run again.';
         END IF;
     END IF;
+    -- Under the lock: the first writer of a theme may just have been waited for.
+    IF NOT memvec.is_sink(v_ends.new_theme) THEN
+        PERFORM memvec.assert_known(ARRAY[v_ends.old_theme, memvec.clean_key(p_old)]);
+    END IF;
 
     v_entries := memvec.entry_twins(v_ends.old_theme, v_ends.new_theme, v_ends.person_key);
     v_turns := memvec.turn_twins(v_ends.old_theme, v_ends.new_theme, v_ends.person_key);

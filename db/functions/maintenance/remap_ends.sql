@@ -47,7 +47,6 @@ BEGIN
                 HINT = format('Name "%s", or no new name at all. People do not become themes.', v_to.agent_identity);
         END IF;
     ELSE
-        PERFORM memvec.assert_known(ARRAY[old_theme, v_old]);
         -- The way back: the new name is now an alias of the old one.
         IF NOT EXISTS (SELECT FROM memvec.identity_aliases AS a
                         WHERE a.alias = v_new AND memvec.bounded_name(memvec.clean_key(a.agent_identity)) = old_theme) THEN
@@ -86,5 +85,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.remap_ends IS
-'Returns the theme whose rows a remap moves, as they spell it, the theme, person and kind to which they go, and the key that will be an alias from then on (NULL: none). Errors: MV001 blank, a theme that is not there, a sink, the same theme, a new theme that is not allowed, or a chat''s rows elsewhere than in their sink. Internal.';
+'Returns the theme whose rows a remap moves, as they spell it, the theme, person and kind to which they go, and the key that will be an alias from then on (NULL: none). Errors: MV001 blank, a sink, the same theme, a new theme that is not allowed, or a chat''s rows elsewhere than in their sink. Internal.';
 REVOKE ALL ON FUNCTION memvec.remap_ends FROM public;
