@@ -662,3 +662,11 @@ def test_a_long_log_is_cleared_when_there_is_time(outbox: Outbox, monkeypatch: p
     outbox.tidy()
     assert outbox.path.stat().st_size > size
     assert wait_until(lambda: outbox.depth() == 100, 1)
+
+
+def test_why_vectors_are_outstanding_is_one_line(tmp_path: Path) -> None:
+    outbox = Outbox.open(tmp_path)
+    outbox.note_vector_trouble("It cannot be reached.\nCheck that it runs.")
+    trouble = outbox.vector_trouble()
+    assert trouble is not None
+    assert trouble.message == "It cannot be reached. Check that it runs."
