@@ -558,8 +558,7 @@ def test_a_memory_file_that_changed_this_moment_waits_with_what_is_behind_it(
     outbox.put_file(theme, "memory", file, uuid4())
     put_turn(outbox, theme, "s", "behind it")
     drain.attach(outbox, None)
-    assert wait_until(lambda: turns(database, theme) == ["before it"])
-    assert outbox.depth() == 2
+    assert wait_until(lambda: turns(database, theme) == ["before it"] and outbox.depth() == 2)
     os.utime(file, (0, 0))
     monkeypatch.setattr(module.requests, "FRESH_FILE", 0.1)
     assert sent(drain, outbox)

@@ -262,6 +262,8 @@ def test_the_callers_own_lock_timeout_is_kept_when_it_is_shorter(
     database: Database, admin_dsn: str, theme: str
 ) -> None:
     with database.runtime() as writer, psycopg.connect(admin_dsn) as admin:
+        write(writer, theme, "before")
+        writer.commit()
         maintain("SELECT * FROM memvec.cleanup(ARRAY[%s], false)", theme)(admin)
         writer.execute("SET lock_timeout = '50ms'")
         with pytest.raises(psycopg.Error) as refused:

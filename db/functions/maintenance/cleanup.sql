@@ -7,14 +7,11 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_themes text[] := '{}';
-    v_spellings text[];
     v_name text;
 BEGIN
     PERFORM memvec.assert_read_committed();
     FOREACH v_name IN ARRAY coalesce(p_identities, '{}') LOOP
-        v_spellings := memvec.checked_theme(v_name);
-        PERFORM memvec.assert_known(v_spellings);
-        v_themes := v_themes || v_spellings;
+        v_themes := v_themes || memvec.checked_theme(v_name);
     END LOOP;
     IF v_themes = '{}' THEN
         RAISE EXCEPTION USING
@@ -22,6 +19,13 @@ BEGIN
             MESSAGE = 'cleanup needs the names of themes',
             HINT = 'For example: SELECT * FROM memvec.cleanup(ARRAY[''_bench'', ''old-project'']);';
     END IF;
+    IF NOT p_dry_run THEN
+        PERFORM memvec.hold_themes(v_themes);
+    END IF;
+    -- Under the lock: the first writer of a theme may just have been waited for.
+    FOREACH v_name IN ARRAY p_identities LOOP
+        PERFORM memvec.assert_known(memvec.checked_theme(v_name));
+    END LOOP;
     RETURN QUERY
         SELECT e.table_name, e.action, e.rows, e.remaining
           FROM memvec.erase_scope(
