@@ -337,10 +337,11 @@ def load_settings(home: Path | str | None = None, environ: Mapping[str, str] | N
     So may the home's ``.env``, which comes after the environment.
     """
     values, warnings = _read_home(home, environ)
-    for key, value in {**_from_dotenv(home, environ), **_from_environment(environ)}.items():
+    dotenv, variables = _from_dotenv(home, environ), _from_environment(environ)
+    for key, value in {**dotenv, **variables}.items():
         if key in _DSN_KEYS and _is_unset(values.get(key)):
             values[key] = value
-    _remember_sources(home, environ, values)
+    _remember_sources(values, variables, dotenv, _home_folder(home, environ))
     return settings_from_mapping(values, warnings)
 
 
@@ -356,29 +357,29 @@ def load_command_line_settings(
     environment.
     """
     values, warnings = _read_home(home, environ)
-    for key, value in _from_dotenv(home, environ).items():
+    dotenv, variables = _from_dotenv(home, environ), _from_environment(environ)
+    for key, value in dotenv.items():
         values.setdefault(key, value)
-    values |= _from_environment(environ)
+    values |= variables
     if file is not None:
         named, complaints = _read_settings(file)
         if not named and not complaints:
             complaints = [f"{file} holds no settings of {_NAME}."]
         values, warnings = values | named, warnings + complaints
     values |= {key: value for key, value in (overrides or {}).items() if value is not None}
-    _remember_sources(home, environ, values, overrides, file)
+    _remember_sources(values, variables, dotenv, _home_folder(home, environ), overrides, file)
     return settings_from_mapping(values, warnings)
 
 
 def _remember_sources(
-    home: Path | str | None,
-    environ: Mapping[str, str] | None,
     values: Mapping[str, object],
+    variables: Mapping[str, object],
+    dotenv: Mapping[str, object],
+    folder: Path,
     overrides: Mapping[str, object] | None = None,
     file: Path | None = None,
 ) -> None:
-    """Note where the connection strings are from, for the errors about them."""
-    folder = hermes_home(environ) if home is None else Path(home)
-    variables, dotenv = _from_environment(environ), _from_dotenv(home, environ)
+    """Note where the connection strings among ``values`` are from, for the errors about them."""
     for name, key in ENVIRONMENT.items():
         if key not in _DSN_KEYS:
             continue
@@ -537,9 +538,9 @@ def _from_environment(environ: Mapping[str, str] | None) -> dict[str, object]:
 
 def _from_dotenv(home: Path | str | None, environ: Mapping[str, str] | None) -> dict[str, object]:
     """The DSNs that the host's setup put into the home's ``.env``, which only the host loads by itself."""
-    folder = hermes_home(environ) if home is None else Path(home)
+    file = _home_folder(home, environ) / ".env"
     try:
-        lines = (folder / ".env").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
     found: dict[str, str] = {}
@@ -562,8 +563,11 @@ def _unquoted(value: str) -> str:
 def _read_home(
     home: Path | str | None, environ: Mapping[str, str] | None
 ) -> tuple[dict[str, object], list[str]]:
-    folder = hermes_home(environ) if home is None else Path(home)
-    return _read_settings(folder / "config.yaml")
+    return _read_settings(_home_folder(home, environ) / "config.yaml")
+
+
+def _home_folder(home: Path | str | None, environ: Mapping[str, str] | None) -> Path:
+    return hermes_home(environ) if home is None else Path(home)
 
 
 def _read_settings(path: Path) -> tuple[dict[str, object], list[str]]:

@@ -33,7 +33,8 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
     themes = memvec.stats()
     coverage = memvec.embedding_coverage()
     # Without a space every row waits; with one, what has nothing to embed has nothing pending.
-    waiting = _waiting_here(_pending(coverage) if coverage or memvec.describe_spaces() else None)
+    has_space = bool(coverage or memvec.describe_spaces())
+    waiting = _waiting_here(_pending(coverage) if has_space else None)
     if as_json:
         shown = {"schema_version": version, "themes": themes, "embedding_coverage": coverage}
         show_json(shown | {"this_home": None if waiting is None else waiting._asdict()})
@@ -44,7 +45,7 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
         say("There are no themes yet.")
     if coverage:
         _show_coverage(coverage)
-    elif memvec.describe_spaces():
+    elif has_space:
         say("There is nothing to embed yet.")
     else:
         say("There is no embedding space yet: recall is by words.")

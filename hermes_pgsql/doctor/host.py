@@ -70,8 +70,9 @@ def _loading(home: Path) -> Generator[Finding]:
 def _chosen(home: Path) -> Finding:
     from hermes_pgsql.config import read_document
 
-    document: Any = read_document(home / "config.yaml")[0]
-    if config_doubt(home):
+    document: Any
+    document, doubts = read_document(home / "config.yaml")
+    if doubts:
         return unknown(AREA, "provider", "not known, because config.yaml cannot be read", _FIRST)
     memory: Any = cast("Mapping[str, Any]", document).get("memory") if isinstance(document, Mapping) else None
     chosen: Any = cast("Mapping[str, Any]", memory).get("provider") if isinstance(memory, Mapping) else None
