@@ -46,6 +46,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     for name in [name for name in os.environ if name.startswith(("HERMES_", "PG"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HERMES_HOME", str(home))
+    monkeypatch.setenv("HERMES_PGSQL_DSN", DSN)  # or a command would start this user's own server
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setattr(shim, "host_python", lambda: None)
     yield made
