@@ -18,6 +18,20 @@ ROWS 200
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    IF p_rarity IS NOT NULL THEN
+        RETURN QUERY
+            SELECT m.id, s.score, (s.held::real / cardinality(p_terms))::real
+              FROM unnest(p_ids, p_vectors, p_seen) AS m (id, vector, seen)
+             CROSS JOIN LATERAL (
+                       SELECT sum(t.rarity * ts_rank(m.vector, t.term)) AS score, count(*) AS held
+                         FROM unnest(p_terms, p_rarity) AS t (term, rarity)
+                        WHERE m.vector @@ t.term
+                   ) AS s
+             WHERE s.held > 0
+             ORDER BY s.score::real DESC, m.seen DESC, m.id DESC
+             LIMIT p_depth;
+        RETURN;
+    END IF;
     RETURN QUERY
         WITH hits AS MATERIALIZED (
             SELECT m.id, m.seen, t.position, ts_rank(m.vector, t.term) AS rank
@@ -26,8 +40,7 @@ BEGIN
              WHERE m.vector @@ t.term
         ), rarity AS MATERIALIZED (
             SELECT h.position,
-                   coalesce(p_rarity[h.position],
-                            ln(1 + (greatest(p_rows, count(*)) - count(*) + 0.5) / (count(*) + 0.5))::double precision) AS idf
+                   ln(1 + (greatest(p_rows, count(*)) - count(*) + 0.5) / (count(*) + 0.5))::double precision AS idf
               FROM hits AS h
              GROUP BY h.position
         )
@@ -43,5 +56,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.score_matches IS
-'Returns the p_depth best of the given rows: id, the sum over p_terms of idf times ts_rank, and the share of the terms that the row holds; ties by recency, then id. p_rarity gives each term''s idf; where it is NULL the idf is ln(1 + (N - n + 0.5) / (n + 0.5)) (Robertson and Sparck Jones, as in BM25) with N = p_rows and n = the rows here that hold it. Internal.';
+'Returns the p_depth best of the given rows: id, the sum over p_terms of idf times ts_rank, and the share of the terms that the row holds; ties by recency, then id. p_rarity gives each term''s idf; without it (NULL) the idf is ln(1 + (N - n + 0.5) / (n + 0.5)) (Robertson and Sparck Jones, as in BM25) with N = p_rows and n = the rows here that hold it. Internal.';
 REVOKE ALL ON FUNCTION memvec.score_matches FROM public;

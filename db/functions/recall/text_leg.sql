@@ -27,7 +27,9 @@ DECLARE
     v_match_rows bigint := memvec.setting('text_match_rows')::bigint;
     v_rows bigint;
     v_total bigint;
-    v_most bigint;
+    v_most bigint := greatest(v_match_rows, p_depth);
+    v_least bigint;
+    v_largest bigint;
     v_neighbours double precision := memvec.setting('turn_neighbours')::double precision;
     v_found record;
     v_more record;
@@ -53,14 +55,17 @@ BEGIN
         SELECT array_agg(ln(1 + (v_total - c.rows + 0.5) / (c.rows + 0.5))::double precision ORDER BY c.position),
                string_agg(memvec.term_query(c.word)::text, ' | ' ORDER BY c.position)
                    FILTER (WHERE c.rows_so_far <= v_match_rows OR c.rows_so_far = c.rows_here)::tsquery,
-               CASE WHEN min(c.rows_here) > v_match_rows THEN greatest(v_match_rows, p_depth) END
-          INTO v_rarity, v_rarest, v_most
+               min(c.rows_here),
+               max(c.rows_here)
+          INTO v_rarity, v_rarest, v_least, v_largest
           FROM chosen AS c;
     END IF;
 
-    v_found := memvec.text_matches(p_kind, p_filter, coalesce(v_rarest, v_any), v_most);
+    v_found := memvec.text_matches(
+        p_kind, p_filter, coalesce(v_rarest, v_any), CASE WHEN v_least > v_match_rows THEN v_most END, v_least, v_total
+    );
     IF v_rarest <> v_any AND coalesce(cardinality(v_found.ids), 0) < least(p_depth, greatest(p_wanted, 20)) THEN
-        v_more := memvec.text_matches(p_kind, p_filter, v_any && !! v_rarest, greatest(v_match_rows, p_depth));
+        v_more := memvec.text_matches(p_kind, p_filter, v_any && !! v_rarest, v_most, v_largest, v_total);
         v_found.ids := v_found.ids || v_more.ids;
         v_found.vectors := v_found.vectors || v_more.vectors;
         v_found.seen := v_found.seen || v_more.seen;

@@ -1,8 +1,14 @@
+-- Two ways: ask the words' index for every row that matches, or read the newest rows of all until p_most match. The latter pays
+-- where many rows match: it passes over a row in a tenth of the time that the index fetches one, and stops at p_most. Some ids were
+-- never rows, and words come in waves, so it may go back four times as far as it should have to. One person's rows are few, and rows
+-- up to a date are not the newest.
 CREATE OR REPLACE FUNCTION memvec.text_matches(
     p_kind text,
     p_filter memvec.recall_filter,
     p_match tsquery,
     p_most bigint,
+    p_expected bigint,
+    p_total bigint,
     OUT ids bigint [],
     OUT vectors tsvector [],
     OUT seen timestamptz []
@@ -14,19 +20,28 @@ SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    c_passed_over CONSTANT integer := 10;
     v_match tsquery := p_match;
 BEGIN
+    IF p_filter.until IS NULL AND (p_filter.person_key IS NULL OR p_filter.others)
+        AND p_most::double precision * p_total <= c_passed_over::double precision * p_expected * p_expected THEN
+        SELECT * INTO ids, vectors, seen
+          FROM memvec.text_newest(p_kind, p_filter, p_match, p_most, 4 * p_most * p_total / p_expected);
+        IF cardinality(ids) = p_most THEN
+            RETURN;
+        END IF;
+    END IF;
     IF NOT p_filter.others THEN
         v_match := memvec.term_query(coalesce(p_filter.person_key::text, 'theme ' || p_filter.own)) && p_match;
     END IF;
-    IF p_filter.others OR p_filter.session_id IS NOT NULL OR p_most IS NOT NULL THEN
+    IF p_filter.others OR p_filter.session_id IS NOT NULL THEN
         SELECT * INTO ids, vectors, seen FROM memvec.text_planned(p_kind, p_filter, v_match, p_most);
     ELSE
-        SELECT * INTO ids, vectors, seen FROM memvec.text_own(p_kind, p_filter, v_match);
+        SELECT * INTO ids, vectors, seen FROM memvec.text_own(p_kind, p_filter, v_match, p_most);
     END IF;
 END;
 $$;
 
 COMMENT ON FUNCTION memvec.text_matches IS
-'Returns the rows of a filter that match p_match: ids, search vectors and dates, NULL for none; of more than p_most (NULL for no bound) the newest. Internal.';
+'Returns the rows of a filter that match p_match: ids, search vectors and dates, NULL for none; of more than p_most (NULL for no bound) the newest. p_expected: how many are expected among the p_total rows of all (NULL for unknown); a wrong number costs time. Internal.';
 REVOKE ALL ON FUNCTION memvec.text_matches FROM public;

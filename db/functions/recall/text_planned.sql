@@ -1,5 +1,4 @@
--- Planned anew each time, because the best way depends on the values: the words' index, a session's index, both, or, for a word
--- that a large part of the rows hold, the newest rows until p_most hold it.
+-- Planned anew each time, because the best way depends on the values: the words' index, a session's index, or both.
 CREATE OR REPLACE FUNCTION memvec.text_planned(
     p_kind text,
     p_filter memvec.recall_filter,

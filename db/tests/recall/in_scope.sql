@@ -72,9 +72,9 @@ SELECT is_empty(
 SELECT is(
     (SELECT count(*) FROM pg_proc AS p
      WHERE p.pronamespace = 'memvec'::regnamespace
-         AND p.proname IN ('estimate_rows', 'text_own', 'text_planned', 'vector_candidates', 'holders')
+         AND p.proname IN ('estimate_rows', 'text_own', 'text_planned', 'text_newest', 'vector_candidates', 'holders')
          AND p.prosrc LIKE '%memvec.in_scope(%'),
-    5::bigint,
+    6::bigint,
     'estimates, legs and holders filter with this function'
 );
 

@@ -1,10 +1,10 @@
 BEGIN;
-SELECT plan(13);
+SELECT plan(17);
 
 SELECT is(memvec_tests.callers('memvec.text_matches'), '{}', 'internal');
 SELECT memvec_tests.act_as('hermes');
 SELECT throws_ok(
-    $$ SELECT * FROM memvec.text_matches('entry', NULL, NULL, 1) $$, '42501', NULL,
+    $$ SELECT * FROM memvec.text_matches('entry', NULL, NULL, 1, 1, 1) $$, '42501', NULL,
     'the runtime login may not call it'
 );
 DO $$
@@ -32,7 +32,8 @@ CREATE FUNCTION pg_temp.matches(
     p_rarity float8[] = NULL,
     p_rows bigint = 5,
     p_depth int = 100,
-    p_most bigint = NULL
+    p_most bigint = NULL,
+    p_expected bigint = NULL
 ) RETURNS TABLE (id bigint, score float8, words_share real, place bigint)
 LANGUAGE sql
 AS $$
@@ -40,7 +41,8 @@ AS $$
     FROM memvec.text_matches(
         p_kind,
         ROW('text_matches', NULL, false, NULL, p_target, p_session, p_exclude, p_since, p_until)::memvec.recall_filter,
-        (SELECT string_agg(memvec.term_query(w)::text, ' | ')::tsquery FROM unnest(p_words) AS w), p_most
+        (SELECT string_agg(memvec.term_query(w)::text, ' | ')::tsquery FROM unnest(p_words) AS w),
+        p_most, p_expected, 5
     ) AS m,
     LATERAL memvec.score_matches(
         m.ids, m.vectors, m.seen,
@@ -82,10 +84,9 @@ SELECT is_empty(
 );
 SELECT is_empty(
     $$ SELECT e.content, m.score
-       FROM pg_temp.matches('entry', '{deploy,certif}', p_rarity => '{2,NULL}') AS m
+       FROM pg_temp.matches('entry', '{deploy,certif}', p_rarity => '{2,3}') AS m
        JOIN memvec.memory_entries AS e USING (id)
-       WHERE abs(m.score - 2 * ts_rank(e.search, 'deploy')
-                 - ln(1 + (5 - 2 + 0.5) / (2 + 0.5)) * ts_rank(e.search, 'certif')) > 1e-6 $$,
+       WHERE abs(m.score - 2 * ts_rank(e.search, 'deploy') - 3 * ts_rank(e.search, 'certif')) > 1e-6 $$,
     'an idf that the caller gives is used instead'
 );
 SELECT ok(
@@ -120,6 +121,53 @@ SELECT results_eq(
 );
 SELECT is((SELECT count(*) FROM pg_temp.matches('entry', '{deploy}', p_depth => 2)), 2::bigint, 'no more than p_depth rows');
 
+-- The newest rows of all: the same answer whatever is expected, and wherever they lie
+
+SELECT memvec_tests.act_as('hermes');
+DO $$
+BEGIN
+    FOR i IN 1..40 LOOP
+        PERFORM memvec.add_memory('text_matches-other', 'memory', 'younger text ' || i);
+        PERFORM memvec.append_turn('text_matches-other', 's1', 'user', 'younger text ' || i);
+    END LOOP;
+END
+$$;
+RESET SESSION AUTHORIZATION;
+SELECT is_empty(
+    $$ SELECT k.kind, f.themes, e.expected, n.most
+       FROM unnest('{entry,turn}'::text[]) AS k (kind),
+           unnest('{1,2,3,20,100}'::bigint[]) AS n (most),
+           unnest('{1,2,5,40,1000000}'::bigint[]) AS e (expected),
+           (VALUES (false, NULL::text[]), (true, NULL), (true, '{text_matches-other}')) AS f (others, themes),
+           LATERAL (SELECT ROW('text_matches', NULL, f.others, f.themes, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter AS filter) AS r,
+           LATERAL memvec.text_matches(k.kind, r.filter, 'deploy', n.most, NULL, NULL) AS a,
+           LATERAL memvec.text_matches(k.kind, r.filter, 'deploy', n.most, e.expected, 100) AS b
+       WHERE (a.ids, a.vectors, a.seen) IS DISTINCT FROM (b.ids, b.vectors, b.seen) $$,
+    'what is expected changes no answer'
+);
+SELECT results_eq(
+    $$ SELECT cardinality(n.ids)
+       FROM (VALUES (1, 'text', 10), (2, 'text', 40), (3, 'deploy', 40), (4, 'deploy', 41)) AS l (at, word, rows),
+       LATERAL memvec.text_newest(
+           'entry', ROW('text_matches-other', NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter, l.word::tsquery, 20,
+           (SELECT max(r.id) - min(r.id) + 1 FROM (SELECT m.id FROM memvec.memory_entries AS m ORDER BY m.id DESC LIMIT l.rows) AS r)
+       ) AS n ORDER BY l.at $$,
+    $$ VALUES (10), (20), (NULL), (1) $$,
+    'it looks back as far as it is told'
+);
+SELECT results_eq(
+    $$ SELECT n.ids FROM memvec.text_newest(
+           'turn', ROW('text_matches-other', NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter, 'text', 3, 1000
+       ) AS n $$,
+    $$ SELECT array_agg(c.id) FROM (SELECT id FROM memvec.conversations ORDER BY id DESC LIMIT 3) AS c $$,
+    'the newest first'
+);
+SELECT is(
+    (SELECT n.ids FROM memvec.text_newest(
+        'entry', ROW('text_matches', NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter, 'text', 20, 1000000000
+    ) AS n), NULL, 'and nothing of other themes'
+);
+
 
 -- Whose a row is stands in the index
 
@@ -127,7 +175,7 @@ SELECT is(
     (SELECT array_agg(p.proname ORDER BY p.proname) FROM pg_proc AS p
      WHERE p.pronamespace = 'memvec'::regnamespace AND p.prosrc LIKE '%@@ %match%'
          AND p.prosrc NOT LIKE '%memvec.owned_search(%'),
-    NULL, 'every match asks for the expression that is indexed'
+    '{text_newest}'::name[], 'every match asks for the expression that is indexed, but where rows are read in their order'
 );
 SET LOCAL enable_seqscan = off;
 SELECT is_empty(
