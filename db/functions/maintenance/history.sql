@@ -39,6 +39,9 @@ BEGIN
             HINT = 'Use replace, remove or reconcile.';
     END IF;
     SELECT * INTO v_who FROM memvec.canonical_identity(p_identity);
+    IF p_identity IS NOT NULL THEN
+        PERFORM memvec.assert_known(ARRAY[v_who.agent_identity, memvec.clean_key(p_identity)]);
+    END IF;
     RETURN QUERY
         SELECT h.id, h.entry_id, h.agent_identity, h.target, h.action, h.content, h.acted_at, h.acted_by::text,
                h.created_at, h.updated_at, h.metadata, h.restored_at, h.restored_by::text
@@ -57,6 +60,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.history IS
-'Returns what was taken away from the notes, the latest first: the note as it was, action (replace: a new text took its place; remove; reconcile: it was no longer in its home''s file), when and by which login role, and when and by whom it was restored. p_identity: a theme; the key of a chat for one person''s notes; the name of a sink for those of everybody in it. p_since, p_until: bounds on when it was taken away. p_limit: 1 to 1000; p_before: go on below this id. memvec.restore brings a note back, for setting history_days. Errors: MV001 unknown target or action.';
+'Returns what was taken away from the notes, the latest first: the note as it was, action (replace: a new text took its place; remove; reconcile: it was no longer in its home''s file), when and by which login role, and when and by whom it was restored. p_identity: a theme; the key of a chat for one person''s notes; the name of a sink for those of everybody in it. p_since, p_until: bounds on when it was taken away. p_limit: 1 to 1000; p_before: go on below this id. memvec.restore brings a note back, for setting history_days. Errors: MV001 unknown theme, target or action.';
 REVOKE ALL ON FUNCTION memvec.history FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.history TO memvec_admin;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(20);
+SELECT plan(21);
 
 SELECT is_definer('memvec', 'history', 'runs as its owner');
 SELECT volatility_is('memvec', 'history', 'stable', 'is stable');
@@ -10,6 +10,7 @@ SELECT lives_ok(
     $$ SELECT memvec.add_memory('history-a', 'memory', 'port is 80', '{"by": "tool"}'),
               memvec.add_memory('history-a', 'user', 'likes tea'),
               memvec.add_memory('history-b', 'memory', 'port is 81'),
+              memvec.add_memory('history-c', 'memory', 'port is 82'),
               memvec.add_memory('sms:+15550109911', 'memory', 'her code'),
               memvec.add_memory('sms:+15550109922', 'memory', 'his code'),
               memvec.sync_memories('history-b', '00000000-0000-0000-0000-00000000a157', 'memory', '{from a file}') $$,
@@ -61,6 +62,9 @@ SELECT results_eq(
     $$ SELECT h.content FROM memvec.history('history-a', p_limit => 1) AS f
        CROSS JOIN LATERAL memvec.history('history-a', p_before => f.id) AS h $$,
     $$ VALUES ('port is 80') $$, 'and the page after it'
+);
+SELECT throws_ok(
+    $$ SELECT * FROM memvec.history('history-d') $$, 'MV001', 'there is no theme "history-d"', 'a theme that nobody has is refused'
 );
 SELECT throws_ok($$ SELECT * FROM memvec.history(p_target => 'x') $$, 'MV001', NULL, 'an unknown target is refused');
 SELECT throws_ok($$ SELECT * FROM memvec.history(p_action => 'x') $$, 'MV001', NULL, 'an unknown action too');
