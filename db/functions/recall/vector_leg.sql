@@ -1,9 +1,9 @@
 -- Compare every row where few pass the filter, ask the index where many do. The index is walked past the rows of other themes,
 -- so a theme that is a small part of all must be the larger for that to pay: of N rows in all, n in the filter, it visits
 -- candidates * N / n rows, each at the price of hnsw_visit_rows comparisons. The larger the graph, the more of it must be seen to
--- meet the nearest rows: at least the square root of N. The index may also stop before it has found all it was asked for; a short
--- answer is computed again exactly, so that no row is missed because of the way chosen. Rows at the same distance share a rank:
--- the fusion knows their age and puts the younger first.
+-- meet the nearest rows: at least a thousandth of N, or from a million on, where that would take too long, the square root. The
+-- index may also stop before it has found all it was asked for; a short answer is computed again exactly, so that no row is missed
+-- because of the way chosen. Rows at the same distance share a rank: the fusion knows their age and puts the younger first.
 CREATE OR REPLACE FUNCTION memvec.vector_leg(
     p_kind text,
     p_space integer,
@@ -38,7 +38,7 @@ BEGIN
         v_rows := memvec.estimate_rows(p_kind, p_filter, v_exact_rows);
         IF v_rows > v_exact_rows THEN
             SELECT greatest(sum(c.rows), v_rows) INTO v_total FROM memvec.theme_counts AS c WHERE c.kind = p_kind;
-            v_walk := greatest(memvec.setting('hnsw_candidates')::integer, p_wanted, ceil(v_rows / sqrt(v_total))::integer);
+            v_walk := greatest(memvec.setting('hnsw_candidates')::integer, p_wanted, ceil(v_rows / greatest(1000, sqrt(v_total)))::integer);
             IF v_rows::numeric * v_rows <= v_walk::numeric * v_total * memvec.setting('hnsw_visit_rows')::integer THEN
                 v_walk := NULL;
             END IF;
@@ -78,5 +78,5 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.vector_leg IS
-'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1 (the same for equal distances), cosine distance. A turn''s rank counts its neighbours'' nearness (lifted_turns), its distance does not. Up to setting exact_rows rows in the filter, or while that is cheaper, all are compared; above, the HNSW index is walked for setting hnsw_candidates rows, for p_wanted or for their part of the square root of all, whichever is most. Errors: MV004, MV005. Internal.';
+'Returns the rows of a filter nearest to a vector in its space: row id, rank from 1 (the same for equal distances), cosine distance. A turn''s rank counts its neighbours'' nearness (lifted_turns), its distance does not. Up to setting exact_rows rows in the filter, or while that is cheaper, all are compared; above, the HNSW index is walked for setting hnsw_candidates rows, for p_wanted or for a thousandth of them (of more than a million in all: for their part of the square root of all), whichever is most. Errors: MV004, MV005. Internal.';
 REVOKE ALL ON FUNCTION memvec.vector_leg FROM public;
