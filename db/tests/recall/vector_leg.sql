@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(28);
+SELECT plan(29);
 SELECT memvec_tests.alone();
 
 SELECT is(memvec_tests.callers('memvec.vector_leg'), '{}', 'internal');
@@ -161,10 +161,14 @@ SELECT is(
     (SELECT count(*) FROM pg_temp.leg('entry', 200, p_wanted => 150)), 150::bigint, 'or more, when more are wanted'
 );
 UPDATE memvec.settings SET value = '10' WHERE name = 'hnsw_candidates';
-SELECT is(
-    (SELECT count(*) FROM pg_temp.leg('entry', 200)), 17::bigint, 'but no fewer than 400 / sqrt(580) of 400 in 580 rows'
-);
+DELETE FROM memvec.theme_counts;
+INSERT INTO memvec.theme_counts (kind, agent_identity, target, rows) VALUES ('entry', 'vector_leg', 'memory', 20000);
+SELECT is((SELECT count(*) FROM pg_temp.leg('entry', 200)), 20::bigint, 'but no fewer than a thousandth of the rows');
+UPDATE memvec.theme_counts SET rows = 60000;
+INSERT INTO memvec.theme_counts (kind, agent_identity, target, rows) VALUES ('entry', 'vector_leg-other', 'memory', 3940000);
+SELECT is((SELECT count(*) FROM pg_temp.leg('entry', 200)), 30::bigint, 'or, of four millions, their part of 2,000');
 SELECT is((SELECT count(*) FROM pg_temp.leg('entry', 12)), 12::bigint, 'of which the nearest are handed over');
+SELECT memvec.count_themes();
 UPDATE memvec.settings SET value = '100' WHERE name = 'hnsw_candidates';
 SELECT set_eq(
     $$ SELECT id FROM pg_temp.leg('turn', 100, p_since => '2026-01-02', p_until => '2026-01-03') $$,
