@@ -25,7 +25,10 @@ CREATE INDEX memory_entries_search ON memvec.memory_entries
     WITH (gin_pending_list_limit = 256);
 -- A text is one result for all the themes that hold it; the index finds them.
 CREATE INDEX memory_entries_content ON memvec.memory_entries USING hash (content_hash);
+CREATE INDEX memory_entries_updated_at ON memvec.memory_entries USING brin (updated_at) WITH (pages_per_range = 32, autosummarize = on);
 CREATE INDEX memory_entries_search_version ON memvec.memory_entries USING brin (search_version) WITH (pages_per_range = 32, autosummarize = on);
+-- A common word is sought in a theme's newest rows, whoever else has written since.
+CREATE INDEX memory_entries_theme ON memvec.memory_entries (agent_identity, id) WHERE person_key IS NULL;
 CREATE INDEX memory_entries_person ON memvec.memory_entries (person_key) WHERE person_key IS NOT NULL;
 
 CREATE TABLE memvec.entry_sources (
@@ -61,6 +64,7 @@ CREATE INDEX conversations_search ON memvec.conversations
 CREATE INDEX conversations_content ON memvec.conversations USING hash (content_hash);
 CREATE INDEX conversations_ts ON memvec.conversations USING brin (ts) WITH (pages_per_range = 32, autosummarize = on);
 CREATE INDEX conversations_search_version ON memvec.conversations USING brin (search_version) WITH (pages_per_range = 32, autosummarize = on);
+CREATE INDEX conversations_theme ON memvec.conversations (agent_identity, id) WHERE person_key IS NULL;
 CREATE INDEX conversations_person ON memvec.conversations (person_key) WHERE person_key IS NOT NULL;
 
 CREATE TABLE memvec.memory_history (

@@ -67,6 +67,8 @@ BEGIN
                    CASE WHEN p_dim <= c_entry_covered THEN 'INCLUDE (id, target, embedding)' END);
     EXECUTE format('CREATE INDEX ON memvec.%I (agent_identity, person_key, session_id) %s', v_turn,
                    CASE WHEN p_dim <= c_turn_covered THEN 'INCLUDE (id, ts, embedding)' END);
+    -- An hour's turns are found by it, whatever else is in the table.
+    EXECUTE format('CREATE INDEX ON memvec.%I USING brin (ts) WITH (pages_per_range = 32, autosummarize = on)', v_turn);
     EXECUTE format('ALTER TABLE memvec.%I ENABLE ROW LEVEL SECURITY', v_entry);
     EXECUTE format('ALTER TABLE memvec.%I ENABLE ROW LEVEL SECURITY', v_turn);
     RETURN v_id;

@@ -68,12 +68,15 @@ BEGIN
                                         '(''theme ''::text || agent_identity))])))) WITH (gin_pending_list_limit=''256'')'),
                ('conversations_search_version', 'conversations USING brin (search_version) WITH (pages_per_range=''32'', autosummarize=''on'')'),
                ('conversations_ts', 'conversations USING brin (ts) WITH (pages_per_range=''32'', autosummarize=''on'')'),
+               ('conversations_theme', 'conversations USING btree (agent_identity, id) WHERE (person_key IS NULL)'),
                ('entry_sources_source', 'entry_sources USING btree (source)'),
                ('memory_entries_content', 'memory_entries USING hash (content_hash)'),
                ('memory_entries_person', 'memory_entries USING btree (person_key) WHERE (person_key IS NOT NULL)'),
                ('memory_entries_search', 'memory_entries USING gin (((search || array_to_tsvector(ARRAY[COALESCE((person_key)::text, '
                                          '(''theme ''::text || agent_identity))])))) WITH (gin_pending_list_limit=''256'')'),
                ('memory_entries_search_version', 'memory_entries USING brin (search_version) WITH (pages_per_range=''32'', autosummarize=''on'')'),
+               ('memory_entries_theme', 'memory_entries USING btree (agent_identity, id) WHERE (person_key IS NULL)'),
+               ('memory_entries_updated_at', 'memory_entries USING brin (updated_at) WITH (pages_per_range=''32'', autosummarize=''on'')'),
                ('memory_history_acted_at', 'memory_history USING btree (acted_at)'),
                ('memory_history_theme', 'memory_history USING btree (agent_identity, person_key)')
            ) AS x (name, definition)

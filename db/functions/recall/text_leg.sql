@@ -27,6 +27,7 @@ DECLARE
     v_match_rows bigint := memvec.setting('text_match_rows')::bigint;
     v_rows bigint;
     v_total bigint;
+    v_passed bigint;
     v_most bigint := greatest(v_match_rows, p_depth);
     v_least bigint;
     v_largest bigint;
@@ -41,20 +42,27 @@ BEGIN
     v_any := array_to_string(v_terms, ' | ')::tsquery;
 
     v_rows := memvec.estimate_rows(p_kind, p_filter, v_all_terms_rows);
-    IF v_rows > v_all_terms_rows AND p_filter.session_id IS NULL THEN
-        SELECT greatest(sum(c.rows), v_rows) INTO v_total FROM memvec.theme_counts AS c WHERE c.kind = p_kind;
+    -- The statistics know no words of sinks.
+    IF v_rows > v_all_terms_rows AND p_filter.session_id IS NULL AND (p_filter.others OR NOT memvec.is_sink(p_filter.own)) THEN
+        SELECT greatest(sum(c.rows) FILTER (WHERE NOT memvec.is_sink(c.agent_identity)), v_rows),
+               greatest(sum(c.rows) FILTER (WHERE p_filter.others OR c.agent_identity = p_filter.own), v_rows)
+          INTO v_total, v_passed
+          FROM memvec.theme_counts AS c
+         WHERE c.kind = p_kind;
         WITH known AS (
             SELECT w.word, w.position, least(coalesce(s.rows, 0), v_total) AS rows,
                    least(coalesce(s.rows, 0), v_total) * v_rows::numeric / v_total AS rows_here
               FROM unnest(v_words) WITH ORDINALITY AS w (word, position)
               LEFT JOIN memvec.term_statistics AS s ON s.kind = p_kind AND s.lexeme = w.word
         ), chosen AS (
-            SELECT k.*, sum(k.rows_here) OVER (ORDER BY k.rows, k.position ROWS UNBOUNDED PRECEDING) AS rows_so_far
+            SELECT k.*,
+                   sum(k.rows_here) OVER (ORDER BY k.rows, k.position ROWS UNBOUNDED PRECEDING) AS rows_so_far,
+                   row_number() OVER (ORDER BY k.rows, k.position) AS place
               FROM known AS k
         )
         SELECT array_agg(ln(1 + (v_total - c.rows + 0.5) / (c.rows + 0.5))::double precision ORDER BY c.position),
                string_agg(memvec.term_query(c.word)::text, ' | ' ORDER BY c.position)
-                   FILTER (WHERE c.rows_so_far <= v_match_rows OR c.rows_so_far = c.rows_here)::tsquery,
+                   FILTER (WHERE c.rows_so_far <= v_match_rows OR c.place = 1)::tsquery,
                min(c.rows_here),
                max(c.rows_here)
           INTO v_rarity, v_rarest, v_least, v_largest
@@ -62,10 +70,10 @@ BEGIN
     END IF;
 
     v_found := memvec.text_matches(
-        p_kind, p_filter, coalesce(v_rarest, v_any), CASE WHEN v_least > v_match_rows THEN v_most END, v_least, v_total
+        p_kind, p_filter, coalesce(v_rarest, v_any), CASE WHEN v_least > v_match_rows THEN v_most END, v_least, v_passed
     );
     IF v_rarest <> v_any AND coalesce(cardinality(v_found.ids), 0) < least(p_depth, greatest(p_wanted, 20)) THEN
-        v_more := memvec.text_matches(p_kind, p_filter, v_any && !! v_rarest, v_most, v_largest, v_total);
+        v_more := memvec.text_matches(p_kind, p_filter, v_any && !! v_rarest, v_most, v_largest, v_passed);
         v_found.ids := v_found.ids || v_more.ids;
         v_found.vectors := v_found.vectors || v_more.vectors;
         v_found.seen := v_found.seen || v_more.seen;

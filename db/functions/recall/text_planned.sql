@@ -1,4 +1,5 @@
--- Planned anew each time, because the best way depends on the values: the words' index, a session's index, or both.
+-- Planned anew each time, because the best way depends on the values: the words' index, a session's index, the index of dates, or
+-- several of them. "+ 0" keeps the planner from reading all rows in their order in the hope of p_most: text_newest has tried that.
 CREATE OR REPLACE FUNCTION memvec.text_planned(
     p_kind text,
     p_filter memvec.recall_filter,
@@ -28,7 +29,7 @@ BEGIN
                    AND (p_filter.since IS NULL OR m.updated_at >= p_filter.since)
                    AND (p_filter.until IS NULL OR m.updated_at < p_filter.until)
                    AND memvec.owned_search(m.search, m.agent_identity, m.person_key) @@ p_match
-                 ORDER BY m.id DESC
+                 ORDER BY m.id + 0 DESC
                  LIMIT p_most) AS r;
     ELSE
         SELECT array_agg(r.id), array_agg(r.search), array_agg(r.ts)
@@ -42,7 +43,7 @@ BEGIN
                    AND (p_filter.since IS NULL OR c.ts >= p_filter.since)
                    AND (p_filter.until IS NULL OR c.ts < p_filter.until)
                    AND memvec.owned_search(c.search, c.agent_identity, c.person_key) @@ p_match
-                 ORDER BY c.id DESC
+                 ORDER BY c.id + 0 DESC
                  LIMIT p_most) AS r;
     END IF;
 END;

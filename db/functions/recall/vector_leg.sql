@@ -25,6 +25,7 @@ DECLARE
     v_exact_rows bigint := memvec.setting('exact_rows')::bigint;
     v_neighbours double precision := memvec.setting('turn_neighbours')::double precision;
     v_rows bigint;
+    v_dated bigint;
     v_total bigint;
     v_walk integer;
     v_ids bigint[];
@@ -34,9 +35,13 @@ BEGIN
         RETURN;
     END IF;
     -- One person's rows, or one session's, are few and have an index of their own.
-    IF p_filter.person_key IS NULL AND p_filter.session_id IS NULL THEN
+    IF (p_filter.person_key IS NULL OR p_filter.others) AND p_filter.session_id IS NULL THEN
         v_rows := memvec.estimate_rows(p_kind, p_filter, v_exact_rows);
-        IF v_rows > v_exact_rows THEN
+        -- Few rows in a time would be sought through the whole index, and then be compared all the same.
+        IF v_rows > v_exact_rows AND (p_filter.since IS NOT NULL OR p_filter.until IS NOT NULL) THEN
+            v_dated := memvec.count_rows(p_kind, p_filter, v_exact_rows + 1);
+        END IF;
+        IF least(v_rows, v_dated) > v_exact_rows THEN
             SELECT greatest(sum(c.rows), v_rows) INTO v_total FROM memvec.theme_counts AS c WHERE c.kind = p_kind;
             v_walk := greatest(memvec.setting('hnsw_candidates')::integer, p_wanted, ceil(v_rows / greatest(1000, sqrt(v_total)))::integer);
             IF v_rows::numeric * v_rows <= v_walk::numeric * v_total * memvec.setting('hnsw_visit_rows')::integer THEN

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(11);
+SELECT plan(15);
 
 SELECT is(memvec_tests.callers('memvec.estimate_rows'), '{}', 'internal');
 
@@ -54,6 +54,29 @@ SELECT is(
 );
 SELECT is(pg_temp.estimate('turn', 'estimate_rows-new'), 3::bigint, 'and exactly when it is small');
 SELECT is(pg_temp.estimate('entry', 'estimate_rows-unknown'), 0::bigint, 'an unknown theme has none');
+
+-- One person among all that are in a sink
+
+SELECT person_key AS person FROM memvec.canonical_identity('agent:main:whatsapp:dm:estimate_rows') \gset
+SELECT is(pg_temp.estimate('entry', 'whatsapp-dm', :'person'), 3::bigint, 'a person''s rows are counted, whatever the sink holds');
+SELECT is(
+    pg_temp.estimate('entry', 'whatsapp-dm', :'person', p_others => true, p_themes => '{estimate_rows-a}'), 753::bigint,
+    'and added to those of other themes'
+);
+SELECT is(pg_temp.estimate('turn', 'whatsapp-dm', :'person'), 0::bigint, 'a person without rows has none');
+
+-- Recall plans for all questions alike; counting must not.
+SET LOCAL enable_seqscan = off;
+SET LOCAL plan_cache_mode = force_generic_plan;
+CREATE FUNCTION pg_temp.rows_read() RETURNS bigint
+LANGUAGE sql
+AS $$
+    SELECT sum(t.seq_tup_read + coalesce(t.idx_tup_fetch, 0))::bigint FROM pg_stat_xact_all_tables AS t
+    WHERE t.relname IN ('memory_entries', 'conversations')
+$$;
+SELECT pg_temp.rows_read() AS before \gset
+SELECT pg_temp.estimate('entry', 'estimate_rows-unknown'), pg_temp.estimate('turn', 'estimate_rows-unknown') \gset counted_
+SELECT is(pg_temp.rows_read(), :before::bigint, 'a theme without rows is not sought in the whole table');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -67,15 +67,15 @@ SELECT is_empty(
     'a chat row without a person is seen by nobody'
 );
 
--- NULL and empty lists of themes mean different things, and the same in estimates and both legs, which all ask this function
+-- NULL and empty lists of themes mean different things, and the same in counts and both legs, which all ask this function
 -- (case X17).
 SELECT is(
     (SELECT count(*) FROM pg_proc AS p
      WHERE p.pronamespace = 'memvec'::regnamespace
-         AND p.proname IN ('estimate_rows', 'text_own', 'text_planned', 'text_newest', 'vector_candidates', 'holders')
+         AND p.proname IN ('count_rows', 'text_own', 'text_planned', 'text_newest', 'text_newest_own', 'vector_candidates', 'holders')
          AND p.prosrc LIKE '%memvec.in_scope(%'),
-    6::bigint,
-    'estimates, legs and holders filter with this function'
+    7::bigint,
+    'counts, legs and holders filter with this function'
 );
 
 SELECT * FROM finish();

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(12);
+SELECT plan(16);
 
 SELECT is(memvec_tests.callers('memvec.text_leg'), '{}', 'internal');
 SELECT memvec_tests.act_as('hermes');
@@ -69,6 +69,72 @@ SELECT is(
     (SELECT count(*) FROM pg_temp.leg('a common zebra', p_wanted => 50)), 100::bigint, 'or when they find less than is wanted'
 );
 SELECT is((SELECT count(*) FROM pg_temp.leg('common')), 100::bigint, 'a question always has at least one word left');
+
+-- A common word costs no more beside one that nobody counted: the oldest row says it most and is not looked at.
+SELECT memvec_tests.act_as('hermes');
+DO $$
+BEGIN
+    PERFORM memvec.add_memory('text_leg-cap', 'memory', 'common common common common');
+    FOR i IN 1..300 LOOP
+        PERFORM memvec.add_memory('text_leg-cap', 'memory', 'common row ' || i);
+    END LOOP;
+END
+$$;
+RESET SESSION AUTHORIZATION;
+INSERT INTO memvec.theme_counts (kind, agent_identity, target, rows) VALUES ('entry', 'text_leg-cap', 'memory', 301);
+UPDATE memvec.term_statistics SET rows = 401 WHERE lexeme = 'common';
+SELECT is_empty(
+    $$ SELECT q.question, l.rank
+       FROM unnest('{common,common xylophone,common xylophone gnu}'::text[]) AS q (question),
+           memvec.text_leg(
+               'entry', q.question, ROW('text_leg-cap', NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter, 200, 10
+           ) AS l JOIN memvec.memory_entries AS e USING (id)
+       WHERE e.content = 'common common common common' $$,
+    'of a common word the newest rows, alone and beside unknown words'
+);
+
+-- In a sink, where the statistics know nothing, and whose size is that of everybody in it
+
+SELECT memvec_tests.act_as('hermes');
+DO $$
+BEGIN
+    FOR i IN 1..30 LOOP
+        PERFORM memvec.add_memory(
+            'agent:main:telegram:dm:text_leg', 'memory', format('common row %s %s', i, CASE WHEN i <= 2 THEN 'zebra' END)
+        );
+    END LOOP;
+END
+$$;
+RESET SESSION AUTHORIZATION;
+CREATE FUNCTION pg_temp.own_leg(p_rows bigint) RETURNS TABLE (id bigint, rank integer, score float8, content text)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    DELETE FROM memvec.theme_counts AS t WHERE t.agent_identity = 'whatsapp-dm';
+    INSERT INTO memvec.theme_counts (kind, agent_identity, target, rows) VALUES ('entry', 'whatsapp-dm', 'memory', p_rows);
+    RETURN QUERY
+        SELECT l.id, l.rank, l.score, e.content
+        FROM memvec.canonical_identity('agent:main:telegram:dm:text_leg') AS who,
+            memvec.text_leg(
+                'entry', 'a common zebra',
+                ROW('whatsapp-dm', who.person_key, false, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter, 200, 10
+            ) AS l
+        JOIN memvec.memory_entries AS e USING (id);
+END;
+$$;
+SELECT results_eq(
+    $$ SELECT count(*), bool_and(l.content LIKE '%zebra%') FILTER (WHERE l.rank <= 2), count(DISTINCT l.score)
+       FROM pg_temp.own_leg(1000000) AS l $$,
+    $$ VALUES (30::bigint, true, 2::bigint) $$,
+    'every word is matched, and rare ones count more'
+);
+SELECT ok(
+    (SELECT max(l.score) > 3 * min(l.score) FROM pg_temp.own_leg(1000000) AS l), 'by how rare they are in the person''s rows'
+);
+SELECT set_eq(
+    $$ SELECT * FROM pg_temp.own_leg(1000000) $$, $$ SELECT * FROM pg_temp.own_leg(1) $$,
+    'no score tells how many rows others have there'
+);
 
 SELECT * FROM finish();
 ROLLBACK;

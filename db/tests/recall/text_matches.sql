@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(17);
+SELECT plan(19);
 
 SELECT is(memvec_tests.callers('memvec.text_matches'), '{}', 'internal');
 SELECT memvec_tests.act_as('hermes');
@@ -70,6 +70,27 @@ BEGIN
 END;
 $$;
 
+-- As text_newest_own asks, which EXPLAIN does not look into.
+CREATE FUNCTION pg_temp.newest_plan() RETURNS SETOF text
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_asked text;
+BEGIN
+    SELECT replace(replace(replace(replace(replace(
+               substring(p.prosrc FROM 'FROM \(SELECT m\.id.*?LIMIT p_most'),
+               'p_filter.own', quote_literal('text_matches')), 'p_filter.target', 'NULL::text'), 'p_filter.since', 'NULL::timestamptz'),
+               'p_filter.until', 'NULL::timestamptz'), 'p_match', '''deploy''::tsquery')
+      INTO v_asked
+      FROM pg_proc AS p WHERE p.oid = 'memvec.text_newest_own'::regproc;
+    SET LOCAL enable_seqscan = off;
+    SET LOCAL enable_bitmapscan = off;
+    RETURN QUERY EXECUTE 'EXPLAIN (COSTS off) SELECT ' || replace(replace(v_asked, 'p_look', '1000'), 'p_most', '5') || ') AS r';
+    SET LOCAL enable_seqscan = on;
+    SET LOCAL enable_bitmapscan = on;
+END;
+$$;
+
 -- idf = ln(1 + (N - n + 0.5) / (n + 0.5)): with N = 5, "deploy" is in 3 rows and "certif" in 2.
 SELECT is_empty(
     $$ SELECT e.content, m.score, w.expected
@@ -134,26 +155,37 @@ END
 $$;
 RESET SESSION AUTHORIZATION;
 SELECT is_empty(
-    $$ SELECT k.kind, f.themes, e.expected, n.most
+    $$ SELECT k.kind, f.themes, e.expected, n.most, d.since, d.until, d.target, d.exclude
        FROM unnest('{entry,turn}'::text[]) AS k (kind),
            unnest('{1,2,3,20,100}'::bigint[]) AS n (most),
            unnest('{1,2,5,40,1000000}'::bigint[]) AS e (expected),
            (VALUES (false, NULL::text[]), (true, NULL), (true, '{text_matches-other}')) AS f (others, themes),
-           LATERAL (SELECT ROW('text_matches', NULL, f.others, f.themes, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter AS filter) AS r,
+           (VALUES (NULL::timestamptz, NULL::timestamptz, NULL, NULL), (now(), NULL, NULL, NULL), (NULL, now() + interval '1 s', NULL, NULL),
+                   (NULL, now(), NULL, NULL), (now() + interval '1 s', NULL, NULL, NULL), (NULL, NULL, 'memory', NULL), (NULL, NULL, 'user', NULL),
+                   (NULL, NULL, NULL, 's1')) AS d (since, until, target, exclude),
+           LATERAL (SELECT ROW('text_matches', NULL, f.others, f.themes, d.target, NULL, d.exclude, d.since, d.until)::memvec.recall_filter
+                    AS filter) AS r,
            LATERAL memvec.text_matches(k.kind, r.filter, 'deploy', n.most, NULL, NULL) AS a,
            LATERAL memvec.text_matches(k.kind, r.filter, 'deploy', n.most, e.expected, 100) AS b
        WHERE (a.ids, a.vectors, a.seen) IS DISTINCT FROM (b.ids, b.vectors, b.seen) $$,
     'what is expected changes no answer'
 );
+-- A text that is there already takes an id.
+SELECT memvec_tests.act_as('hermes');
+SELECT count(memvec.add_memory('text_matches-other', 'memory', 'younger text 1')) AS gaps FROM generate_series(1, 50) \gset
+SELECT memvec.add_memory('text_matches-gap', 'memory', 'youngest') AS youngest \gset
+RESET SESSION AUTHORIZATION;
 SELECT results_eq(
     $$ SELECT cardinality(n.ids)
-       FROM (VALUES (1, 'text', 10), (2, 'text', 40), (3, 'deploy', 40), (4, 'deploy', 41)) AS l (at, word, rows),
+       FROM (VALUES (1, 'text', 11), (2, 'text', 41), (3, 'deploy', 41), (4, 'deploy', 42)) AS l (at, word, rows),
        LATERAL memvec.text_newest(
            'entry', ROW('text_matches-other', NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter, l.word::tsquery, 20,
-           (SELECT max(r.id) - min(r.id) + 1 FROM (SELECT m.id FROM memvec.memory_entries AS m ORDER BY m.id DESC LIMIT l.rows) AS r)
+           l.rows + (SELECT count(*) FROM memvec.memory_entries AS m
+                      WHERE m.id > (SELECT max(o.id) FROM memvec.memory_entries AS o WHERE o.agent_identity = 'text_matches-other')
+                        AND m.agent_identity <> 'text_matches-gap')
        ) AS n ORDER BY l.at $$,
     $$ VALUES (10), (20), (NULL), (1) $$,
-    'it looks back as far as it is told'
+    'it looks back as many rows as it is told, whatever ids were never rows'
 );
 SELECT results_eq(
     $$ SELECT n.ids FROM memvec.text_newest(
@@ -167,6 +199,27 @@ SELECT is(
         'entry', ROW('text_matches', NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter, 'text', 20, 1000000000
     ) AS n), NULL, 'and nothing of other themes'
 );
+SELECT results_eq(
+    $$ SELECT k.kind, l.rows, cardinality(n.ids), n.ids[1] = max(r.id)
+       FROM unnest('{entry,turn}'::text[]) AS k (kind),
+           unnest('{1,5,1000}'::bigint[]) AS l (rows),
+           LATERAL memvec.text_newest_own(
+               k.kind, ROW('text_matches', NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::memvec.recall_filter, 'deploy | noth | kind', 20, l.rows
+           ) AS n,
+           LATERAL (SELECT m.id FROM memvec.memory_entries AS m WHERE k.kind = 'entry' AND m.id = ANY (n.ids)
+                    UNION ALL
+                    SELECT c.id FROM memvec.conversations AS c WHERE k.kind = 'turn' AND c.id = ANY (n.ids)) AS r
+       GROUP BY k.kind, l.rows, n.ids ORDER BY k.kind, l.rows $$,
+    $$ VALUES ('entry'::text, 1::bigint, 1, true), ('entry', 5, 4, true), ('entry', 1000, 4, true),
+              ('turn', 1, 1, true), ('turn', 5, 2, true), ('turn', 1000, 2, true) $$,
+    'a theme''s own newest rows, whoever else has written since'
+);
+SELECT results_eq(
+    $$ SELECT substring(p.line FROM 'Sort|Index Scan Backward using \w+') FROM pg_temp.newest_plan() AS p (line)
+       WHERE p.line ~ 'Sort|Scan (Backward )?using' $$,
+    $$ VALUES ('Index Scan Backward using memory_entries_theme') $$,
+    'which are read in the order of an index'
+);
 
 
 -- Whose a row is stands in the index
@@ -175,7 +228,7 @@ SELECT is(
     (SELECT array_agg(p.proname ORDER BY p.proname) FROM pg_proc AS p
      WHERE p.pronamespace = 'memvec'::regnamespace AND p.prosrc LIKE '%@@ %match%'
          AND p.prosrc NOT LIKE '%memvec.owned_search(%'),
-    '{text_newest}'::name[], 'every match asks for the expression that is indexed, but where rows are read in their order'
+    '{text_newest,text_newest_own}'::name[], 'every match asks for the expression that is indexed, but where rows are read in their order'
 );
 SET LOCAL enable_seqscan = off;
 SELECT is_empty(

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(29);
+SELECT plan(33);
 SELECT memvec_tests.alone();
 
 SELECT is(memvec_tests.callers('memvec.vector_leg'), '{}', 'internal');
@@ -186,7 +186,18 @@ SELECT is(
     )), 60::bigint, 'a person''s rows'
 );
 SELECT is((SELECT count(*) FROM pg_temp.leg('turn', 100, p_session => 's2')), 100::bigint, 'a session''s rows');
+SELECT is(
+    (SELECT count(*) FROM pg_temp.leg('turn', 100, p_since => '2026-01-02', p_until => '2026-01-03')), 24::bigint, 'those of a day'
+);
 SELECT is(pg_temp.index_scans(), :scans::bigint, 'are compared exactly');
+SELECT is((SELECT count(*) FROM pg_temp.leg('turn', 100, p_since => '2026-01-02')), 100::bigint, 'many rows since a day');
+SELECT is(
+    (SELECT count(*) FROM pg_temp.leg(
+        'entry', 100, p_own => 'whatsapp-dm', p_others => true,
+        p_person => (SELECT person_key FROM memvec.canonical_identity('agent:main:telegram:dm:vector_leg'))
+    )), 100::bigint, 'and a person''s among those of all themes'
+);
+SELECT ok(pg_temp.index_scans() >= :scans + 2, 'are sought in the index');
 
 SELECT * FROM finish();
 ROLLBACK;
