@@ -113,3 +113,50 @@ def test_a_question_that_waited_for_its_space_to_be_dropped_names_the_error(data
         assert isinstance(failure, psycopg.Error)
         assert failure.sqlstate == "MV004"
     assert found(database, theme, "hello") == 1
+
+
+def test_a_large_theme_is_answered_the_same_while_indexes_are_missing(database: Database) -> None:
+    theme = "race-index"
+    small = {"text_all_terms_rows": "5", "text_match_rows": "10", "rrf_depth": "10"}
+    asks = [
+        (theme, question, *bounds)
+        for question in ("stone", "stone zebra", "unheard stone", "zebra")
+        for bounds in (
+            ("own", None, None),
+            ("own", "memory", None),
+            ("own", None, "yesterday"),
+            ("all", None, None),
+        )
+    ]
+
+    def answers() -> list[list[Any]]:
+        with database.runtime() as runtime:
+            ask = (
+                "SELECT id FROM memvec.recall_memory("
+                "%s, %s, p_scope => %s, p_target => %s, p_since => %s::timestamptz)"
+            )
+            return [runtime.execute(ask, asked).fetchall() for asked in asks]
+
+    with database.runtime() as runtime:
+        for number in range(40):
+            note = f"stone {number}{' zebra' if number % 9 == 0 else ''}"
+            runtime.execute("SELECT memvec.add_memory(%s, 'memory', %s)", [theme, note])
+    with database.admin() as admin:
+        former = {name: admin.execute("SELECT memvec.setting(%s)", [name]).fetchone() for name in small}
+        for name, value in small.items():
+            admin.execute("SELECT memvec.set_setting(%s, %s)", [name, value])
+        admin.execute("SELECT memvec.count_themes()")
+        admin.execute("INSERT INTO memvec.term_statistics VALUES ('entry', 'stone', 40)")
+        before = answers()
+        assert [len(answer) for answer in before] == [10] * 12 + [5] * 4
+        admin.execute("DROP INDEX memvec.memory_entries_theme, memvec.memory_entries_search")
+        assert answers() == before
+        found = admin.execute("SELECT fix FROM memvec.health() WHERE name = 'indexes'").fetchone()
+        assert found is not None
+        for command in found[0].strip(";").split(";"):
+            admin.execute(command)
+        assert answers() == before
+        admin.execute("DELETE FROM memvec.term_statistics")
+        for name, value in former.items():
+            assert value is not None
+            admin.execute("SELECT memvec.set_setting(%s, %s)", [name, value[0]])

@@ -9,27 +9,31 @@ SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_counted memvec.recall_filter := ROW(
-        p_filter.own, p_filter.person_key, p_filter.others, p_filter.themes, p_filter.target, NULL, NULL, NULL, NULL
-    );
+    v_person memvec.recall_filter := p_filter;
     v_rows bigint;
 BEGIN
-    IF p_filter.person_key IS NOT NULL AND NOT p_filter.others THEN
-        RETURN memvec.count_rows(p_kind, v_counted, p_enough + 1);
+    -- Two statements, so that for one theme the key of theme_counts is used.
+    IF p_filter.others THEN
+        SELECT sum(c.rows) INTO v_rows
+          FROM memvec.theme_counts AS c
+         WHERE c.kind = p_kind
+           AND (p_filter.target IS NULL OR c.target = p_filter.target)
+           AND (c.agent_identity = p_filter.own AND p_filter.person_key IS NULL
+                OR NOT memvec.is_sink(c.agent_identity)
+                   AND (p_filter.themes IS NULL OR c.agent_identity = ANY (p_filter.themes)));
+    ELSIF p_filter.person_key IS NULL THEN
+        SELECT sum(c.rows) INTO v_rows
+          FROM memvec.theme_counts AS c
+         WHERE c.kind = p_kind
+           AND c.agent_identity = p_filter.own
+           AND (p_filter.target IS NULL OR c.target = p_filter.target);
     END IF;
-    SELECT sum(c.rows) INTO v_rows
-      FROM memvec.theme_counts AS c
-     WHERE c.kind = p_kind
-       AND (p_filter.target IS NULL OR c.target = p_filter.target)
-       AND (p_filter.person_key IS NULL AND c.agent_identity = p_filter.own
-            OR p_filter.others AND NOT memvec.is_sink(c.agent_identity)
-               AND (p_filter.themes IS NULL OR c.agent_identity = ANY (p_filter.themes)));
     IF v_rows IS NULL OR v_rows <= 0 THEN
-        RETURN memvec.count_rows(p_kind, v_counted, p_enough + 1);
+        RETURN memvec.count_rows(p_kind, p_filter, p_enough + 1);
     END IF;
     IF p_filter.person_key IS NOT NULL THEN
-        v_counted.others := false;
-        v_rows := v_rows + memvec.count_rows(p_kind, v_counted, p_enough + 1);
+        v_person.others := false;
+        v_rows := v_rows + memvec.count_rows(p_kind, v_person, p_enough + 1);
     END IF;
     RETURN v_rows;
 END;

@@ -27,7 +27,7 @@ DECLARE
 BEGIN
     IF (p_filter.person_key IS NULL OR p_filter.others)
         AND p_most::double precision * p_total <= v_passed_over::double precision * p_expected * p_expected THEN
-        v_look := 4 * p_most * p_total / p_expected;
+        v_look := 4::numeric * p_most * p_total / p_expected;
         IF p_filter.others THEN
             SELECT * INTO ids, vectors, seen FROM memvec.text_newest(p_kind, p_filter, p_match, p_most, v_look);
         ELSE

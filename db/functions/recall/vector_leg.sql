@@ -25,7 +25,6 @@ DECLARE
     v_exact_rows bigint := memvec.setting('exact_rows')::bigint;
     v_neighbours double precision := memvec.setting('turn_neighbours')::double precision;
     v_rows bigint;
-    v_dated bigint;
     v_total bigint;
     v_walk integer;
     v_ids bigint[];
@@ -38,10 +37,10 @@ BEGIN
     IF (p_filter.person_key IS NULL OR p_filter.others) AND p_filter.session_id IS NULL THEN
         v_rows := memvec.estimate_rows(p_kind, p_filter, v_exact_rows);
         -- Few rows in a time would be sought through the whole index, and then be compared all the same.
-        IF v_rows > v_exact_rows AND (p_filter.since IS NOT NULL OR p_filter.until IS NOT NULL) THEN
-            v_dated := memvec.count_rows(p_kind, p_filter, v_exact_rows + 1);
+        IF v_rows > v_exact_rows THEN
+            v_rows := ceil(v_rows * memvec.dated_share(p_kind, p_filter.since, p_filter.until));
         END IF;
-        IF least(v_rows, v_dated) > v_exact_rows THEN
+        IF v_rows > v_exact_rows THEN
             SELECT greatest(sum(c.rows), v_rows) INTO v_total FROM memvec.theme_counts AS c WHERE c.kind = p_kind;
             v_walk := greatest(memvec.setting('hnsw_candidates')::integer, p_wanted, ceil(v_rows / greatest(1000, sqrt(v_total)))::integer);
             IF v_rows::numeric * v_rows <= v_walk::numeric * v_total * memvec.setting('hnsw_visit_rows')::integer THEN
