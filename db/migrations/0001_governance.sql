@@ -17,7 +17,7 @@ INSERT INTO memvec.settings (name, value, kind, minimum, maximum, choices, descr
 ('bench_mode', 'bucket', 'text', NULL, NULL, '{bucket,reject}', 'Where benchmark keys go: bucket = the sink _bench, reject = default.'),
 ('require_binding', 'false', 'boolean', NULL, NULL, NULL, 'Refuse login roles that memvec.bind_role has not tied to a theme.'),
 ('search_language', 'english', 'text', NULL, NULL, NULL, 'Text search configuration of the words leg, for example english, german, simple.'),
-('search_version', '1', 'integer', 1, 2147483647, NULL, 'Version of the search vectors; raised by itself when search_language or turn_date_words changes.'),
+('search_version', '1', 'integer', 1, 999999999, NULL, 'Version of the search vectors; raised by itself when search_language or turn_date_words changes, never lowered.'),
 ('search_languages_before', '', 'list', NULL, NULL, NULL, 'Languages of rows that memvec.reindex_search has not renewed yet; questions are put in them too. Kept by itself.'),
 ('rrf_k', '10', 'number', 0, 1000, NULL, 'Constant k of Reciprocal Rank Fusion: a rank r adds weight / (k + r).'),
 ('rrf_depth', '200', 'integer', 10, 5000, NULL, 'How many rows each leg hands to the fusion.'),

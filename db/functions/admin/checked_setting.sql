@@ -18,14 +18,14 @@ BEGIN
     IF p_setting.kind IN ('integer', 'number') THEN
         IF v_value !~ (CASE p_setting.kind
                            WHEN 'integer' THEN '^[+-]?[0-9]{1,18}$'
-                           ELSE '^[+-]?[0-9]{1,18}(\.[0-9]{1,18})?$'
+                           ELSE '^[+-]?([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})$'
                        END) THEN
             RETURN NULL;
         END IF;
         IF v_value::numeric NOT BETWEEN coalesce(p_setting.minimum, '-infinity') AND coalesce(p_setting.maximum, 'infinity') THEN
             RETURN NULL;
         END IF;
-        RETURN v_value;
+        RETURN trim_scale(v_value::numeric)::text;
     END IF;
     IF p_setting.choices IS NOT NULL THEN
         RETURN CASE WHEN v_value = ANY (p_setting.choices) THEN v_value END;

@@ -79,6 +79,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.prefetch IS
-'Returns the notes and turns of the caller''s own theme that bear on what was just said, each text once, best first, or nothing. A row passes by its cosine similarity (p_min_similarity, else the space''s own floor; where neither is known, by words only) or by the share of the question''s words it holds (setting prefetch_min_words). p_exclude_session: the session whose turns the model still sees. p_limit: 1 to 50. Errors: MV002, MV004, MV005.';
+'Returns the notes and turns of the caller''s own theme that bear on what was just said, each text once, best first, or nothing. A row passes by its cosine similarity (p_min_similarity, else the space''s own floor; where neither is known, by words only) or by the share of the question''s words it holds (setting prefetch_min_words). p_exclude_session: the session whose turns the model still sees. p_limit: 1 to 50 (the nearest of them when it is outside). Errors: MV002, MV004, MV005.';
 REVOKE ALL ON FUNCTION memvec.prefetch FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.prefetch TO memvec_runtime, memvec_reader, memvec_admin;

@@ -35,9 +35,7 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_filter memvec.recall_filter := memvec.resolve_filter(
-        p_identity, p_scope, p_target, NULL, NULL, p_since, p_until, p_governance
-    );
+    v_filter memvec.recall_filter;
     v_limit integer := greatest(1, least(coalesce(p_limit, 10), 1000));
 BEGIN
     IF memvec.clean_key(p_scope) = 'session' THEN
@@ -46,6 +44,7 @@ BEGIN
             MESSAGE = 'notes have no session',
             HINT = 'Use scope own, all or a theme name, or memvec.recall_conversation.';
     END IF;
+    v_filter := memvec.resolve_filter(p_identity, p_scope, p_target, NULL, NULL, p_since, p_until, p_governance);
     RETURN QUERY
         SELECT m.id, m.agent_identity, m.target, m.content, m.created_at, m.updated_at, m.metadata,
                f.similarity, f.rrf_score, f.vector_rank, f.text_rank, f.themes
@@ -59,6 +58,6 @@ END;
 $$;
 
 COMMENT ON FUNCTION memvec.recall_memory IS
-'Returns notes by meaning and by words, best first. p_query: the question (any word may match, rare ones count more; no operators). p_embedding: its vector in space p_space; without it, words only. p_scope: own (the default), all (own rows and every ordinary theme that bindings and allow-lists leave; each text once, with all the themes that hold it), or a theme. p_target: memory, user, or both. p_limit: 1 to 1000. p_since, p_until: bounds on updated_at. p_min_similarity: floor of the vector leg. p_half_life: age at which a score counts half. score is the cosine similarity or NULL, rrf_score orders the rows, vector_rank and text_rank tell which leg found them. Errors: MV001, MV002, MV003 scope refused, MV004 unknown space, MV005 width.';
+'Returns notes by meaning and by words, best first. p_query: the question (any word may match, rare ones count more; no operators). p_embedding: its vector in space p_space; without it, words only; without either, no rows. p_scope: own (the default), all (own rows and every ordinary theme that bindings and allow-lists leave; each text once, with all the themes that hold it), or a theme. p_target: memory, user, or both. p_limit: 1 to 1000 (the nearest of them when it is outside). p_since, p_until: bounds on updated_at. p_min_similarity: floor of the vector leg. p_half_life: age at which a score counts half; none when it is not above zero. score is the cosine similarity or NULL, rrf_score orders the rows, vector_rank and text_rank tell which leg found them. Errors: MV001, MV002, MV003 scope refused, MV004 unknown space, MV005 width.';
 REVOKE ALL ON FUNCTION memvec.recall_memory FROM public, memvec_runtime, memvec_embedder, memvec_reader, memvec_admin;
 GRANT EXECUTE ON FUNCTION memvec.recall_memory TO memvec_runtime, memvec_reader, memvec_admin;

@@ -1,5 +1,5 @@
 BEGIN;
-SELECT plan(47);
+SELECT plan(57);
 SELECT memvec_tests.alone();
 
 SELECT is(pg_get_function_arguments('memvec.set_setting'::regproc), 'p_name text, p_value text', 'takes a name and a value');
@@ -15,6 +15,7 @@ RESET SESSION AUTHORIZATION;
 CREATE TEMP TABLE wanted (place int GENERATED ALWAYS AS IDENTITY, name text, value text, kept text);
 INSERT INTO wanted (name, value, kept) VALUES
 ('rrf_k', '60', '60'), ('rrf_k', ' 12.5 ', '12.5'), ('rrf_k', '0', '0'),
+('turn_neighbours', '.50', '0.5'), ('rrf_weight_text', '-0.', '0'), ('rrf_weight_text', '2.', '2'), ('rrf_weight_vector', '0', '0'),
 ('rrf_depth', '10', '10'), ('rrf_depth', '5000', '5000'),
 ('require_binding', 'YES', 'true'), ('require_binding', 'off', 'false'), ('require_binding', '1', 'true'), ('require_binding', 'F', 'false'),
 ('bench_mode', 'reject', 'reject'), ('search_language', 'german', 'german'), ('search_language', 'simple', 'simple'),
@@ -28,7 +29,7 @@ SELECT throws_ok(
     ('rrf_k', 'abc'), ('rrf_k', ''), ('rrf_k', NULL), ('rrf_k', '-1'), ('rrf_k', '1001'), ('rrf_k', 'NaN'), ('rrf_k', '1e3'),
     ('rrf_depth', '9'), ('rrf_depth', '5001'), ('rrf_depth', '10.5'), ('rrf_depth', '99999999999999999999'),
     ('require_binding', 'maybe'), ('require_binding', ''), ('bench_mode', 'drop'), ('search_language', 'klingon'),
-    ('search_languages_before', 'english,klingon'),
+    ('search_languages_before', 'english,klingon'), ('rrf_weight_text', '0.0'), ('turn_neighbours', '.'), ('search_version', '1000000000'),
     ('no_such_setting', '1'), ('', '1'), (NULL, '1'), ('RRF_K', '1')
 ) AS b (name, value);
 RESET SESSION AUTHORIZATION;
@@ -50,10 +51,18 @@ SELECT is_empty(
     'every setting is described, every number has its range'
 );
 SELECT is(
-    (SELECT count(*) FROM memvec.maintenance_log WHERE operation = 'set_setting'), 14::bigint, 'refused changes leave no log'
+    (SELECT count(*) FROM memvec.maintenance_log WHERE operation = 'set_setting'), 18::bigint, 'refused changes leave no log'
 );
 SELECT memvec_tests.act_as('tap_admin');
 SELECT lives_ok($$ SELECT memvec.set_setting('search_language', 'simple') $$, 'the same language again');
+SELECT throws_ok(
+    $$ SELECT memvec.set_setting('search_version', '2') $$, 'MV007', 'setting search_version cannot become 2',
+    'what would leave rows that are never renewed is refused'
+);
+SELECT throws_ok(
+    $$ SELECT memvec.set_setting('rrf_weight_text', '0') $$, 'MV007', 'setting rrf_weight_text cannot become 0', 'one leg must weigh something'
+);
+SELECT lives_ok($$ SELECT memvec.set_setting('rrf_weight_vector', '1'), memvec.set_setting('rrf_weight_text', '0') $$, 'whichever it is');
 RESET SESSION AUTHORIZATION;
 SELECT is((SELECT value FROM memvec.settings WHERE name = 'search_version'), '3', 'makes nothing old');
 

@@ -338,7 +338,7 @@ SELECT throws_ok(
     'an unknown target is refused'
 );
 SELECT throws_ok(
-    $$ SELECT * FROM memvec.recall_memory('recall_memory-when', 'harbour', p_scope => 'session') $$, 'MV001', NULL,
+    $$ SELECT * FROM memvec.recall_memory('recall_memory-when', 'harbour', p_scope => 'session') $$, 'MV001', 'notes have no session',
     'notes have no session'
 );
 SELECT results_eq(
