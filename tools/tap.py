@@ -180,7 +180,9 @@ def psql(target: Target, file: Path, search_path: str) -> None:
 def prove(target: Target, files: Sequence[Path]) -> Outcome:
     options = ["--ext", ".sql", "-r", "-j", str(PARALLEL), "--failures", "--comments"]
     command = [PGTAP / "pg_prove", *options, *files]
-    environment = target.environment | {"PGOPTIONS": "-c search_path=public,tap -c client_min_messages=warning"}
+    environment = target.environment | {
+        "PGOPTIONS": "-c search_path=public,tap -c client_min_messages=warning"
+    }
     process = subprocess.Popen(
         command,
         cwd=ROOT,
