@@ -73,7 +73,7 @@ format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(PY) -m ruff check --fix --quiet . || true
 	@$(PY) -m ruff format .
 
-bench: $(VENV)/.test ## the benchmarks (ARGS are passed on)
+bench: $(VENV)/.test ## the benchmarks (ARGS='--help' lists them)
 	@$(PY) -m bench $(ARGS) </dev/null
 
 docs: $(VENV)/.test ## write docs/functions.md, configuration.md and commands.md from database, settings and help

@@ -18,9 +18,10 @@ from pathlib import Path
 from bench._processor import timed
 from bench._report import Table, percentile
 from hermes_pgsql import pool
+from hermes_pgsql.drain import Drain
 from hermes_pgsql.outbox import Outbox
 
-__all__ = ["WAITS", "Times", "count_up", "new_home", "put", "timed_calls", "turns", "waits"]
+__all__ = ["WAITS", "Times", "count_up", "end_drain", "new_home", "put", "timed_calls", "turns", "waits"]
 
 WORDS = ["deploy", "service", "needs", "a", "check", "by", "who", "owns", "the", "backup", "window", "port"]
 #: Columns of a table of waits, after the first.
@@ -72,6 +73,18 @@ def turns(count: int) -> list[str]:
         f"{secrets.token_hex(8)} " + " ".join(secrets.choice(WORDS) for _word in range(50))
         for _number in range(count)
     ]
+
+
+def end_drain(dsn: str, *homes: Path) -> None:
+    """End what a provider started, before its homes go.
+
+    At the end of the process a drain writes what was counted into every home that it still serves, which
+    would make the home anew.
+    """
+    drain = Drain.for_dsn(dsn)
+    drain.stop(10)
+    for home in homes:
+        drain.detach(Outbox.open(home))
 
 
 @contextmanager

@@ -1,10 +1,7 @@
 """LoCoMo as retrieval: which turns of a long conversation answer a question.
 
-The data (Maharana et al. 2024, CC BY-NC 4.0, for evaluation only) is not part of this project. It is a folder
-with `locomo_turns.json`: {"convs": [{"id", "speakers", "turns": [[turn id, session number, ISO time,
-speaker, text, caption or null], …]}], "questions": [{"conv", "cat", "q", "ev": [turn ids], "fold": "tune" or
-"test"}]}.
-Questions of category 5 have no answer and are left out.
+The data (Maharana et al. 2024, CC BY-NC 4.0, for evaluation only) is not part of this project; NEEDED says
+what must be there. Questions of category 5 have no answer and are left out.
 """
 
 from __future__ import annotations
@@ -13,11 +10,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["FOLDS", "Question", "Score", "Turn", "read", "scored"]
+__all__ = ["FILE", "FOLDS", "NEEDED", "Question", "Score", "Turn", "read", "scored"]
 
 FOLDS = ("test", "tune")
+FILE = "locomo_turns.json"
 _UNANSWERABLE = 5
+NEEDED = f"""\
+--data FOLDER must name a folder with {FILE}, made of LoCoMo:
+
+{{"convs": [{{"id", "speakers": [two names],
+            "turns": [[turn id, session number, ISO time, speaker, text, caption or null], …]}}, …],
+ "questions": [{{"conv": id, "cat": 1 to 5, "q": text, "ev": [turn ids], "fold": "tune" or "test"}}, …]}}"""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,13 @@ class Score:
 
 def read(folder: Path, conversations: int | None = None) -> tuple[list[Turn], list[Question]]:
     """Turns and answerable questions of the first `conversations`, or of all."""
-    data = json.loads((folder / "locomo_turns.json").read_text(encoding="utf-8"))
+    try:
+        return _parsed(json.loads((folder / FILE).read_text(encoding="utf-8")), conversations)
+    except (LookupError, TypeError, ValueError) as error:
+        raise SystemExit(f"{folder / FILE} is not what was expected ({error!r}). {NEEDED}") from None
+
+
+def _parsed(data: Any, conversations: int | None) -> tuple[list[Turn], list[Question]]:
     chosen = data["convs"][:conversations]
     turns = [
         Turn(

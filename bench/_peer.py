@@ -39,7 +39,7 @@ class Answer:
 
 
 class Peer:
-    """A running driver with a database. `dsn` is the owner's, for loading data."""
+    """A running driver with a database. `dsn` is the owner's, for loading data; it holds no secret."""
 
     def __init__(self, dsn: str, driver: subprocess.Popen[str]) -> None:
         self.dsn = dsn
@@ -110,13 +110,19 @@ def environment(folder: str, *packages: str, unchecked: Sequence[str] = ()) -> P
 
 
 def _database(server: EmbeddedServer, python: Path, dim: int) -> str:
-    """A database with the peer's schema, on the same server; the DSN of a role that owns it."""
+    """A database with the peer's schema, on the same server; the DSN of a role that owns it.
+
+    It names a file with the password, as those of the server do: everybody can read a command line.
+    """
     name, password = f"peer_{secrets.token_hex(4)}", secrets.token_hex(16)
     with psycopg.connect(server.admin_dsn, autocommit=True) as admin:
         role, secret = sql.Identifier(name), sql.Literal(password)
         admin.execute(sql.SQL("CREATE ROLE {} SUPERUSER LOGIN PASSWORD {}").format(role, secret))
         admin.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(role, role))
-    dsn = make_conninfo(server.admin_dsn, dbname=name, user=name, password=password)
+    passfile = server.root / f"{name}.pgpass"
+    passfile.touch(mode=0o600)
+    passfile.write_text(f"*:*:{name}:{name}:{password}\n", encoding="ascii")
+    dsn = make_conninfo(server.admin_dsn, dbname=name, user=name, passfile=passfile)
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("CREATE EXTENSION IF NOT EXISTS vector")
     command = [python, "-m", "hermes_pgvector", "migrate", "--admin-dsn", dsn]

@@ -1,12 +1,15 @@
 """What every benchmark prints and writes: tables and bars as Markdown while it runs, and all of it as JSON.
 
-    report = Report("latency", "Latency", options)
+    options = options_of("latency", __doc__)
+    options.number("--rows", 200_000, "notes", least=500)
+    report = Report("latency", "Latency", options.parse_args(arguments))
     table = report.table("Recall (milliseconds)", ["question", "p50"])
     table.row("rare words", 1.2)
     report.bar("rare words, p50", 1.2, most=4)
     report.close()
 
-The JSON file is `--json FILE`, or build/bench/NAME.json. It also says on what machine, and how busy.
+The JSON file is `--json FILE`, or build/bench/NAME.json; the last line says where. It also says on what
+machine, and how busy.
 """
 
 from __future__ import annotations
@@ -16,28 +19,80 @@ import json
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-__all__ = ["BUILD", "ROOT", "Cell", "Report", "Table", "options_of", "percentile", "ratio"]
+__all__ = [
+    "BUILD",
+    "FREE",
+    "ROOT",
+    "Cell",
+    "Options",
+    "Report",
+    "Table",
+    "at_least",
+    "options_of",
+    "percentile",
+    "ratio",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 
+#: What the columns of most tables of times mean.
+FREE = (
+    "p50, p95: what 50 and 95 of 100 calls did not exceed with a processor always free: without the time they"
+    " waited for one that others had."
+)
+
 Cell: TypeAlias = str | int | float | None
 
 
-def options_of(name: str, module_doc: str | None) -> argparse.ArgumentParser:
+class Options(argparse.ArgumentParser):
+    """The options of a benchmark, each with a help that says its default."""
+
+    def number(self, flag: str, default: float | Sequence[int], what: str, least: float = 1) -> None:
+        """A number, whole if `least` is, or several where the default is several."""
+        several = isinstance(default, Sequence)
+        self.add_argument(
+            flag,
+            type=at_least(least),
+            nargs="+" if several else None,
+            default=default,
+            metavar="N",
+            help=f"{what} (default: {' '.join(map(str, default)) if several else default}; at least {least})",
+        )
+
+
+def at_least(least: float) -> Callable[[str], float]:
+    """The type of an option: a number that is not smaller, whole if `least` is."""
+
+    def number(text: str) -> float:
+        value = type(least)(text)
+        if not value >= least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}, not {text}")
+        return value
+
+    return number
+
+
+def options_of(name: str, module_doc: str | None) -> Options:
     """The parser of a benchmark, with the options that all of them have."""
-    parser = argparse.ArgumentParser(
-        prog=f"python -m bench {name}", description=(module_doc or "").split("\n\n", maxsplit=1)[0]
+    options = Options(
+        prog=f"python -m bench {name}",
+        description=module_doc,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help=f"default: build/bench/{name}.json")
-    parser.add_argument("--no-peer", action="store_true", help="do not measure hermes-memory-pgvector")
-    return parser
+    options.add_argument(
+        "--json", type=Path, metavar="FILE", help=f"where the result goes (default: build/bench/{name}.json)"
+    )
+    options.add_argument(
+        "--no-peer", action="store_true", help="leave hermes-memory-pgvector out (default: it is beside us)"
+    )
+    return options
 
 
 def percentile(values: Sequence[float], part: float) -> float:
@@ -56,6 +111,7 @@ class Table:
 
     title: str
     columns: list[str]
+    note: str = ""
     rows: list[list[Cell]] = field(default_factory=list)
 
     def row(self, *cells: Cell) -> None:
@@ -67,6 +123,8 @@ class Table:
     def begin(self) -> None:
         if self.title:
             print(f"\n{self.title}\n")
+        if self.note:
+            print(f"{self.note}\n")
         print(f"| {' | '.join(self.columns)} |")
         print(f"|{'|'.join(['---'] + ['---:'] * (len(self.columns) - 1))}|", flush=True)
 
@@ -113,8 +171,9 @@ class Report:
         self._remarks.append(remark)
         print(f"\n{remark}", flush=True)
 
-    def table(self, title: str, columns: Sequence[str]) -> Table:
-        table = Table(title, list(columns))
+    def table(self, title: str, columns: Sequence[str], note: str = "") -> Table:
+        """A table; `note` explains below the title what the columns do not say themselves."""
+        table = Table(title, list(columns), note)
         self._tables.append(table)
         table.begin()
         return table
@@ -126,8 +185,9 @@ class Report:
     def close(self) -> None:
         """Print the bars and the state of the machine, and write the JSON file."""
         if self._bars:
-            table = Table("", ["bar", "figure", "limit", "result"])
-            print("\nBars:\n")
+            table = Table(
+                "Bars:", ["bar", "figure", "limit", "result"], "Each figure has to keep to its limit."
+            )
             table.begin()
             for bar in self._bars:
                 table.row(bar.what, bar.figure, bar.limit, "pass" if bar.passed else "**fail**")
@@ -140,11 +200,6 @@ class Report:
             "seconds": round(time.monotonic() - self._began, 1),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        print(
-            f"\n({machine['seconds']:.0f} s on {machine['processors']} processors; load {self._load_before}"
-            f" before, {machine['load_after']} after.)\n",
-            flush=True,
-        )
         document = {
             "title": self._title,
             "options": self._options,
@@ -155,6 +210,11 @@ class Report:
         }
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(json.dumps(document, indent=1, default=str) + "\n", encoding="utf-8")
+        print(
+            f"\n({machine['seconds']:.0f} s on {machine['processors']} processors; load {self._load_before}"
+            f" before, {machine['load_after']} after. The same as JSON: {self._file})\n",
+            flush=True,
+        )
 
 
 def _load() -> str:

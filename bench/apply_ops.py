@@ -46,13 +46,15 @@ APPLY = "SELECT outcome FROM memvec.apply_ops(%s::jsonb)"
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("apply_ops", __doc__)
-    parser.add_argument("--rounds", type=int, default=40, help="batches of each kind")
-    parser.add_argument("--batch", type=int, nargs="+", default=[100, 500], help="operations in one")
+    parser.number("--rounds", 40, "batches of each kind")
+    parser.number("--batch", [100, 500], "operations in one batch")
     options = parser.parse_args(arguments)
     report = Report("apply_ops", "apply_ops", options)
     table = report.table(
         "Text operations a second",
         ["operation", "connections", "words a text", "batch", "per second", "of a bare INSERT", "replayed"],
+        "`of a bare INSERT`: the part that is reached of the pace of a bare INSERT, which is the limit."
+        " `replayed`: the same operations once more, which are there already.",
     )
     with fresh_server() as server, psycopg.connect(server.admin_dsn, autocommit=True) as admin:
         admin.execute(LIMIT_TABLE)

@@ -32,8 +32,8 @@ TEXT = (
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("backfill", __doc__)
-    parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--peer-rows", type=int, default=300)
+    parser.number("--rows", 10_000, "rows that we embed")
+    parser.number("--peer-rows", 300, "rows that the peer embeds")
     options = parser.parse_args(arguments)
     report = Report("backfill", "Backfill", options)
     table = report.table(

@@ -18,7 +18,7 @@ from bench._corpus import SHARES, Corpus, Vectors, shared_out
 from bench._operations import HUNDRED, ours_recalling, their_sinks
 from bench._peer import Answer, peer_of
 from bench._processor import timed
-from bench._report import Report, Table, options_of, percentile
+from bench._report import FREE, Report, Table, options_of, percentile
 from bench._server import LARGE, ROOMY, fresh_server
 from hermes_pgsql.client import Memvec
 
@@ -33,10 +33,12 @@ BAR_ROWS = 50_000
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("filtered", __doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[50_000, 200_000])
-    parser.add_argument("--large", action="store_true", help="also 1,000,000 rows")
-    parser.add_argument("--questions", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=3, help="times each question is asked")
+    parser.number(
+        "--rows", [50_000, 200_000], "sizes of the database to measure at; bars from 50000", SMALL_ROWS.stop
+    )
+    parser.add_argument("--large", action="store_true", help="also 1,000,000 rows (default: no)")
+    parser.number("--questions", 40, "questions of each theme")
+    parser.number("--rounds", 3, "times each question is asked")
     options = parser.parse_args(arguments)
     report = Report("filtered", "Vector recall in a part of the rows", options)
     sizes = [*options.rows, *([1_000_000] if options.large else [])]
@@ -89,6 +91,8 @@ def _measure(report: Report, corpus: Corpus, nearest: Nearest, rounds: int) -> N
         " (milliseconds with a processor always free)",
         ["theme", "recall@10", "rows", "fewest", "p50", "p95",
          "peer recall@10", "peer rows", "peer fewest", "peer p50", "peer p95"],
+        f"recall@10: the part of the true nearest ten that was found. rows, fewest: how many came back, on"
+        f" average and at worst. {FREE}",
     )  # fmt: skip
     client = Memvec(corpus.server.runtime_dsn)
     for name in (*SHARES, ALL):

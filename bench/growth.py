@@ -12,7 +12,7 @@ from bench._corpus import Corpus
 from bench._operations import HUNDRED, recalls, writes
 from bench._operations import race as run
 from bench._peer import peer_of
-from bench._report import Cell, Report, options_of, percentile, ratio
+from bench._report import FREE, Cell, Report, options_of, percentile, ratio
 from bench._server import LARGE, ROOMY, fresh_server
 from hermes_pgsql.client import Memvec
 
@@ -25,9 +25,9 @@ BAR_FROM = 20_000
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("growth", __doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000, 20_000, 100_000])
-    parser.add_argument("--large", action="store_true", help="also 1,000,000 rows")
-    parser.add_argument("--calls", type=int, default=30)
+    parser.number("--rows", [1_000, 10_000, 20_000, 100_000], "sizes of the database to measure at", 600)
+    parser.add_argument("--large", action="store_true", help="also 1,000,000 rows (default: no)")
+    parser.number("--calls", 30, "calls of each operation")
     options = parser.parse_args(arguments)
     sizes: list[int] = sorted([*options.rows, *([1_000_000] if options.large else [])])
     report = Report("growth", "Growth", options)
@@ -76,7 +76,7 @@ def _show(
     shown = [f"{rows:,} rows" for rows in sizes]
     columns = ["operation", "theme", *shown, "growth", *(f"peer {size}" for size in shown), "peer growth"]
     table = report.table(
-        "p50 in milliseconds with a processor always free; growth is the last by the first", columns
+        "p50 in milliseconds with a processor always free; growth is the last by the first", columns, FREE
     )
     for (name, theme), of_size in figures.items():
         ours = {rows: pair[0] for rows, pair in of_size.items()}

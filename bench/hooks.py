@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench._host import WAITS, count_up, new_home, timed_calls, waits
+from bench._host import WAITS, count_up, end_drain, new_home, timed_calls, waits
 from bench._report import Report, Table, options_of
 from bench._server import fresh_server
 from hermes_pgsql import embedded
-from hermes_pgsql.drain import Drain
 from hermes_pgsql.provider import PgvectorProvider
 
 __all__ = ["main"]
@@ -23,7 +22,7 @@ PAUSE = 0.002  # seconds
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("hooks", __doc__)
-    parser.add_argument("--calls", type=int, default=500)
+    parser.number("--calls", 500, "calls of each hook")
     options = parser.parse_args(arguments)
     report = Report("hooks", "Hooks that write", options)
     table = report.table(
@@ -34,7 +33,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         _measure(table, server.runtime_dsn, first, options.calls, "database up")
         embedded.down(server.root)
         _measure(table, server.runtime_dsn, second, options.calls, "database down")
-        Drain.for_dsn(server.runtime_dsn).stop(10)  # or it would write into homes that are gone
+        end_drain(server.runtime_dsn, first, second)
     report.close()
 
 

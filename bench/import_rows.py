@@ -46,8 +46,12 @@ TABLE = """
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("import_rows", __doc__)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--one-theme", action="store_true", help="all rows belong to one theme, no chats")
+    parser.number("--rows", 100_000, "notes to import; bars from 50000")
+    parser.add_argument(
+        "--one-theme",
+        action="store_true",
+        help="all rows belong to one theme, none to chats (default: 40 themes and chats)",
+    )
     options = parser.parse_args(arguments)
     report = Report("import_rows", "Import from hermes-memory-pgvector", options)
     with fresh_server(ROOMY) as server, peer_of(server, wanted=not options.no_peer) as peer:

@@ -21,7 +21,7 @@ from bench._corpus import Corpus, shared_out
 from bench._operations import REPLACE_LATER, Operation, Race, race, recalls, writes
 from bench._peer import peer_of
 from bench._processor import timed
-from bench._report import Report, Table, options_of, percentile, ratio
+from bench._report import FREE, Report, Table, options_of, percentile, ratio
 from bench._server import ROOMY, fresh_server
 from hermes_pgsql.client import Memvec
 
@@ -36,8 +36,8 @@ WRITE_SCANS = 2.5
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("latency", __doc__)
-    parser.add_argument("--rows", type=int, default=BAR_ROWS)
-    parser.add_argument("--calls", type=int, default=40)
+    parser.number("--rows", BAR_ROWS, "notes in the database; the bars are for the default", least=500)
+    parser.number("--calls", 40, "calls of each operation")
     options = parser.parse_args(arguments)
     report = Report("latency", f"Latency with {options.rows:,} notes", options)
     with fresh_server(ROOMY) as server, peer_of(server, wanted=not options.no_peer) as peer:
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         corpus.grow(options.rows)
         scan = _limits(report, corpus, options.calls)
         table = report.table(
-            "Milliseconds; p50 and p95 with a processor always free; `p50 here`: as it was",
+            "Milliseconds of each operation",
             [
                 "operation",
                 "theme",
@@ -57,6 +57,7 @@ def main(arguments: Sequence[str] = ()) -> None:
                 "peer p50 here",
                 "times",
             ],
+            f"{FREE} `p50 here` is by the clock, that time included; `times` is the peer's p50 here by ours.",
         )
         client = Memvec(server.runtime_dsn)
         for theme in THEMES:
@@ -72,8 +73,13 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 def _limits(report: Report, corpus: Corpus, calls: int) -> float:
     """Shows them and returns the milliseconds of a bare scan."""
-    table = report.table("The limit (milliseconds with a processor always free)", ["", "p50", "p95"])
+    table = report.table(
+        "The limit (milliseconds with a processor always free)",
+        ["", "p50", "p95"],
+        "What no function could beat: a bare round trip, and a scan of the vector index without any filter.",
+    )
     vectors = corpus.vectors(2**31, calls)
+    warm_up = vectors[:3]
     nearest = (
         f"SELECT id FROM memvec.entry_embeddings_{corpus.space}"
         " ORDER BY embedding OPERATOR(public.<=>) %b LIMIT 10"
@@ -86,8 +92,8 @@ def _limits(report: Report, corpus: Corpus, calls: int) -> float:
             timed(
                 lambda vector=vector: connection.execute(nearest, [HalfVector(vector)]).fetchall(), backends
             )[1]
-            for vector in [*vectors[:3], *vectors]
-        ][3:]
+            for vector in [*warm_up, *vectors]
+        ][len(warm_up) :]
     table.row("SELECT 1", percentile(trips, 0.5), percentile(trips, 0.95))
     table.row("10 rows from the HNSW index", percentile(scans, 0.5), percentile(scans, 0.95))
     return percentile(scans, 0.5)

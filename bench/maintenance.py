@@ -55,14 +55,14 @@ RECALL = (
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("maintenance", __doc__)
-    parser.add_argument("--rows", type=int, default=20_000, help="turns of the theme that is remapped")
-    parser.add_argument("--beside", type=int, default=20_000, help="turns of another theme beside them")
-    parser.add_argument("--dim", type=int, default=768, help="width of the vectors")
-    parser.add_argument("--turns", type=int, default=1_000_000, help="turns in the table that is pruned")
-    parser.add_argument("--old", type=int, default=100_000, help="of which so many are old")
-    parser.add_argument("--batch", type=int, default=5_000, help="turns pruned at a time")
-    parser.add_argument("--seconds", type=float, default=15.0, help="how long the idle server is watched")
-    parser.add_argument("--only", choices=["remap", "prune"])
+    parser.number("--rows", 20_000, "turns of the theme that is remapped")
+    parser.number("--beside", 20_000, "turns of another theme beside them")
+    parser.number("--dim", 768, "width of the vectors; an index takes 4000 at most")
+    parser.number("--turns", 1_000_000, "turns in the table that is pruned")
+    parser.number("--old", 100_000, "turns among them that are old, and go")
+    parser.number("--batch", 5_000, "turns pruned at a time")
+    parser.number("--seconds", 15.0, "how long the idle server is watched", 0.1)
+    parser.add_argument("--only", choices=["remap", "prune"], help="one of the two (default: both)")
     options = parser.parse_args(arguments)
     report = Report("maintenance", "Maintenance under load", options)
     if options.only != "prune":
@@ -215,6 +215,7 @@ def _prune(report: Report, turns: int, old: int, batch: int, seconds: float) -> 
     table = report.table(
         f"Prune of old turns in a table of {turns:,}, {batch:,} at a time, while somebody recalls",
         ["pruned", "seconds", "left", "recall p95 idle (ms)", "meanwhile (ms)", "times"],
+        "recall p95: what 95 of 100 recalls did not exceed; `times`: meanwhile by idle.",
     )
     table.row(pruned, took, left, 1000 * idle, 1000 * busy, busy / idle)
     report.bar("prune: old turns left", left, most=0)

@@ -21,13 +21,13 @@ from typing import Any
 
 import psycopg
 
+from bench._host import end_drain
 from bench._report import ROOT, Report, options_of
 from bench._server import fresh_server
 from hermes_pgsql import link
 from hermes_pgsql.backfill import backfill, find_target
 from hermes_pgsql.client import Memvec
 from hermes_pgsql.config import settings_from_mapping
-from hermes_pgsql.drain import Drain
 from hermes_pgsql.embedded import EmbeddedServer
 from hermes_pgsql.indexing import build_indexes
 
@@ -43,7 +43,7 @@ DEADLINE = 1800.0
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("model_change", __doc__)
-    parser.add_argument("--rows", type=int, default=20_000, help="entries, and as many turns")
+    parser.number("--rows", 20_000, "entries, and as many turns", least=500)
     options = parser.parse_args(arguments)
     report = Report("model_change", "A model change while two hosts recall and write", options)
     link._SPACE_AGAIN = 1.0  # type: ignore[misc]
@@ -94,7 +94,7 @@ class _Change:
         """Whatever happened, the hosts stop before their server does."""
         for host in self._hosts:
             host.stop()
-        Drain.for_dsn(self._runtime_dsn).stop(10)
+        end_drain(self._runtime_dsn, *(host.home for host in self._hosts))
 
     def run(self) -> None:
         self._steps = self._report.table("Steps (seconds)", ["step", "took"])
@@ -151,7 +151,8 @@ class _Change:
         process = subprocess.Popen(self._command(*self._backfill_words()), cwd=ROOT, env=self._environment())
         ends = time.monotonic() + DEADLINE
         while self._embedded() < 2 * self._rows // 3:
-            assert process.poll() is None, "the backfill ended before it could be killed"
+            if process.poll() is not None:
+                raise SystemExit("The backfill ended before it could be killed: give more --rows.")
             assert time.monotonic() < ends
             time.sleep(0.1)
         process.send_signal(signal.SIGKILL)

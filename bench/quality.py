@@ -3,7 +3,9 @@
 Each conversation is a theme of its own, and once more all of them are in one theme. We and the peer get the
 same texts and the same vectors, of the built-in model and of all-MiniLM-L6-v2, and of an endpoint of yours
 where `--endpoint` names one. Constants are tuned on the tune half of the questions only, so the test half is
-what counts. The data is not part of this project: `--data FOLDER` says where it is (see `_locomo.py`).
+what counts. The data is not part of this project: `--data FOLDER` says where it is. R@5 and R@10 are the part
+of a question's turns that are among the first 5 and 10 rows found; MRR is the mean of 1/n, where the first of
+them is the n-th row.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 
 from bench._corpus import without_indexes
-from bench._locomo import FOLDS, Question, Score, Turn, read, scored
+from bench._locomo import FILE, FOLDS, NEEDED, Question, Score, Turn, read, scored
 from bench._models import Embedded, embedded
 from bench._peer import PEER, PEER_BEFORE, Peer, peer_of
-from bench._report import Report, options_of
+from bench._report import Report, at_least, options_of
 from bench._server import ROOMY, fresh_server
 from bench._service import minilm
 from hermes_pgsql.client import Memvec
@@ -55,17 +57,35 @@ ALL_WORDS = """
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("quality", __doc__)
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="with locomo_turns.json")
-    parser.add_argument("--conversations", type=int, metavar="N", help="only the first N")
-    parser.add_argument("--models", nargs="+", choices=[BUILTIN, MINILM], default=[BUILTIN, MINILM])
-    parser.add_argument("--endpoint", metavar="URL", help="OpenAI or Ollama; needs --model")
-    parser.add_argument("--model", help="the endpoint's model")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="LoCoMo (default: none, and nothing is measured)",
+    )
+    parser.add_argument(
+        "--conversations", type=at_least(1), metavar="N", help="only the first N (default: all)"
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        choices=[BUILTIN, MINILM],
+        default=[BUILTIN, MINILM],
+        help="whose vectors to compare (default: both)",
+    )
+    parser.add_argument(
+        "--endpoint",
+        metavar="URL",
+        help="also vectors of this server that speaks OpenAI's or Ollama's protocol (default: none)",
+    )
+    parser.add_argument("--model", metavar="NAME", help="the endpoint's model (default: none)")
     options = parser.parse_args(arguments)
-    if options.data is None:
-        print("## Quality\n\nSkipped: --data FOLDER must name a folder with locomo_turns.json (LoCoMo).\n")
-        return
     if options.endpoint and not options.model:
         parser.error("--endpoint needs --model")
+    if options.data is None or not (options.data / FILE).is_file():
+        why = "no data was given" if options.data is None else f"{options.data} holds no {FILE}"
+        print(f"## Quality\n\nSkipped: {why}. {NEEDED}\n")
+        return
     turns, questions = read(options.data, options.conversations)
     report = Report("quality", "Quality on LoCoMo", options)
     report.say(

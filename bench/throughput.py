@@ -47,10 +47,10 @@ RECALL = """
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("throughput", __doc__)
-    parser.add_argument("--part", type=float, default=1.0, help="of the usual number of writes")
-    parser.add_argument("--rows", type=int, default=20_000, help="notes for the recalls")
-    parser.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
-    parser.add_argument("--seconds", type=float, default=5.0, help="for each number of clients")
+    parser.number("--part", 1.0, "how many of the usual writes and notes to import", 0.001)
+    parser.number("--rows", 20_000, "notes in the database for the recalls", 1000)
+    parser.number("--clients", CLIENTS, "clients that recall at once")
+    parser.number("--seconds", 5.0, "how long each number of clients recalls", 0.1)
     options = parser.parse_args(arguments)
     report = Report("throughput", "Throughput", options)
     connections = {"max_connections": str(max(options.clients) + 50)}
@@ -77,6 +77,7 @@ def _writes(report: Report, server: EmbeddedServer, peer: Peer | None, part: flo
     table = report.table(
         "Turns a second through the outbox",
         ["endpoint", "in the database", "with their vectors", "peer (both)", "times (text)"],
+        "The endpoint needs so long for a request. `times (text)`: our pace into the database by the peer's.",
     )
     for delay, (ours, theirs) in TURNS.items():
         with endpoint(delay / 1000) as url:
@@ -120,6 +121,7 @@ def _imports(report: Report, server: EmbeddedServer, peer: Peer | None, count: i
     table = report.table(
         f"A memory file of {count} new notes (seconds; with the peer the session waits for it)",
         ["endpoint", "in the database", "with their vectors", "again", "peer (both)", "peer again"],
+        "again: the same file once more, which has nothing new.",
     )
     for delay in (0, 20):
         with endpoint(delay / 1000) as url, new_home() as home:
@@ -185,6 +187,8 @@ def _recalls(report: Report, corpus: Corpus, clients: Sequence[int], seconds: fl
         f"Recalls a second with {corpus.rows:,} notes; the longer times are spent waiting (milliseconds)",
         ["clients", "a connection each", "p50", "p95", "pool of 4", "p50", "p95",
          "peer", "p50", "p95", "times (pool of 4)"],
+        "p50, p95: what 50 and 95 of 100 recalls did not exceed, by the clock. `times (pool of 4)`: our pace"
+        " with the pool by the peer's.",
     )  # fmt: skip
     for count in clients:
         each = _each(corpus, count, seconds)

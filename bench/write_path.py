@@ -34,7 +34,7 @@ sys.stdin.readline()
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = options_of("write_path", __doc__)
-    parser.add_argument("--puts", type=int, default=2000)
+    parser.number("--puts", 2000, "turns put into the outbox", least=4)
     options = parser.parse_args(arguments)
     count: int = options.puts
     report = Report("write_path", "A write that is accepted", options)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import secrets
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from hermes_pgsql.embedded import EmbeddedServer
 TINY = {
     "apply_ops": ["--rounds", "1", "--batch", "2"],
     "backfill": ["--rows", "40", "--peer-rows", "4"],
-    "filtered": ["--rows", "300", "600", "--questions", "2", "--rounds", "1"],
+    "filtered": ["--rows", "350", "600", "--questions", "2", "--rounds", "1"],
     "growth": ["--rows", "700", "760", "--calls", "12"],
     "hooks": ["--calls", "3"],
     "import_rows": ["--rows", "40"],
@@ -124,21 +125,56 @@ def test_quality_scores_what_recall_finds(run: Any, tmp_path: Path, monkeypatch:
     assert ways["meaning only"][1] == 1.0
 
 
-def test_quality_needs_data(capsys: pytest.CaptureFixture[str]) -> None:
-    importlib.import_module("bench.quality").main([])
-    assert "--data" in capsys.readouterr().out
+def test_quality_says_what_data_it_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quality = importlib.import_module("bench.quality")
+    for options in ([], ["--data", str(tmp_path)], ["--data", str(tmp_path / "none")]):
+        quality.main(options)
+        said = capsys.readouterr().out
+        assert "Skipped: " in said
+        assert "locomo_turns.json" in said
+        assert '"questions"' in said
+    (tmp_path / "locomo_turns.json").write_text('{"convs": [{}]}', encoding="utf-8")
+    with pytest.raises(SystemExit, match="is not what was expected"):
+        quality.main(["--data", str(tmp_path)])
 
 
 def test_every_benchmark_is_run_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main(["no-such"]) == 2
-    known = capsys.readouterr().err.rpartition("There are: ")[2].strip(". \n").split(", ")
+    known = capsys.readouterr().err.rpartition(": ")[2].strip(". \n").split(", ")
     # A change of models is run by test_model_change.py.
     assert set(known) == {*TINY, "quality", "model_change"}
+    assert bench.main(["--help"]) == 0
+    lines = dict(re.findall(r"^  (\w+) +(\S.+)$", capsys.readouterr().out, re.MULTILINE))
+    assert set(lines) == set(known)
 
 
 def test_options_belong_to_one_benchmark() -> None:
     assert bench.main(["hooks", "latency", "--calls", "2"]) == 2
     assert bench.main(["--calls", "2"]) == 2
+
+
+@pytest.mark.parametrize("name", [*TINY, "quality", "model_change"])
+def test_help_says_the_default_of_every_option(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench.main([name, "--help"])
+    for option in capsys.readouterr().out.partition("\noptions:\n")[2].split("\n  -")[2:]:
+        assert "default:" in " ".join(option.split()), option
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(["filtered", "--rows", "10"], ["filtered", "--rows", "400", "349"], ["latency", "--rows", "0"]),
+        *(["growth", "--calls", "0"], ["throughput", "--seconds", "0"], ["write_path", "--puts", "3"]),
+        ["quality", "--conversations", "0"],
+    ],
+)
+def test_a_size_that_is_too_small_is_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        bench.main(options)
+    assert ended.value.code == 2
+    assert re.search(rf"argument {options[1]}: must be at least [\d.]+, not {options[-1]}$",
+                     capsys.readouterr().err.strip())  # fmt: skip
 
 
 def test_scores() -> None:
@@ -158,5 +194,7 @@ def test_a_bar_passes_or_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str
     report.bar("enough", 0.99, least=0.99)
     report.bar("too slow", 4.1, most=4)
     report.close()
+    shown = capsys.readouterr().out
     assert [bar["passed"] for bar in json.loads(file.read_text(encoding="utf-8"))["bars"]] == [True, False]
-    assert "| too slow | 4.100 | at most 4 | **fail** |" in capsys.readouterr().out
+    assert "| too slow | 4.100 | at most 4 | **fail** |" in shown
+    assert f"The same as JSON: {file})" in shown
