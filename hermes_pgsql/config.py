@@ -200,7 +200,8 @@ class Settings(BaseModel):
     dsn: Text | None = Field(
         None,
         description="How to reach the database: a libpq connection string or postgresql:// address, or"
-        " 'embedded'. Unset: the embedded server when its extra is installed.",
+        " 'embedded'. Unset: the embedded server when its extra is installed. The first session, `up`, `add`"
+        " or `import` makes it; what only reads never does.",
     )
     admin_dsn: Text | None = Field(
         None, description="The administrator's connection string, for migrate and maintenance only."

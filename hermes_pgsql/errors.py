@@ -67,6 +67,10 @@ class ConfigError(HermesPgsqlError):
     """A setting is missing that the caller cannot do without."""
 
 
+class NoServerYet(ConfigError):
+    """The embedded server is meant, and was never made here. Nothing makes it but who is about to write."""
+
+
 class MissingExtra(HermesPgsqlError):
     """An optional dependency is needed and not installed; the hint names the command that adds it."""
 

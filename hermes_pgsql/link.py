@@ -175,7 +175,7 @@ class Link:
         pause = threading.Event()
         while True:
             try:
-                self._serve(runtime_dsn(self.settings))
+                self._serve(start_embedded()[0].runtime_dsn)  # made, if this is the first session
                 return
             except (HermesPgsqlError, OSError, RuntimeError) as error:
                 self._note_problem(error)

@@ -1,7 +1,8 @@
 """From settings to what they describe: a database handle, the administrator's DSN, an embedder.
 
 The one place that knows what ``dsn: embedded`` means: a PostgreSQL of this user's own, started and brought up
-to date on first use.
+to date when it is needed. Making one is ``start_embedded``'s alone: whoever only looks for a database is told
+that there is none, instead of finding a new and empty one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_pgsql.client import Memvec
 from hermes_pgsql.config import EMBEDDED, Settings
-from hermes_pgsql.errors import ConfigError, HermesPgsqlError, MissingExtra
+from hermes_pgsql.errors import ConfigError, HermesPgsqlError, MissingExtra, NoServerYet
 from hermes_pgsql.installing import install_extra
 
 if TYPE_CHECKING:
@@ -39,26 +40,32 @@ _INSTALL: Final = install_extra("embedded")
 def open_memvec(settings: Settings) -> Memvec:
     """A handle for the configured database. Connects only to prepare an embedded server.
 
-    Raises ``ConfigError`` when no database is configured and there is no embedded one either.
+    Raises ``ConfigError`` when no database is configured and an embedded one cannot run here, ``NoServerYet``
+    when it was never made.
     """
     return Memvec(runtime_dsn(settings), settings.governance())
 
 
 def runtime_dsn(settings: Settings) -> str:
-    """The runtime login's connection string; starts and migrates the embedded server if that is meant."""
+    """The runtime login's connection string; starts and migrates the embedded server if that is meant.
+
+    Raises as ``open_memvec`` does.
+    """
     if not wants_embedded(settings):
         assert settings.dsn is not None  # noqa: S101 (what wants_embedded has just said)
         return settings.dsn
+    _refuse_absent(settings, "--dsn, HERMES_PGSQL_DSN or dsn in config.yaml")
     return start_embedded()[0].runtime_dsn
 
 
 def admin_dsn(settings: Settings) -> str:
-    """The administrator's connection string. Raises ``ConfigError`` when there is none."""
+    """The administrator's connection string. Raises ``ConfigError`` when it is not known, ``NoServerYet``."""
     if settings.admin_dsn is not None:
         return settings.admin_dsn
     if wants_embedded(settings):
         from hermes_pgsql import embedded
 
+        _refuse_absent(settings, "--admin-dsn or HERMES_PGSQL_ADMIN_DSN")
         return embedded.up().admin_dsn
     raise ConfigError(
         "No administrator's connection string is known.",
@@ -67,9 +74,11 @@ def admin_dsn(settings: Settings) -> str:
 
 
 def maintenance_dsn(settings: Settings) -> str:
-    """The administrator's connection string if it is known, else the ordinary one."""
+    """The administrator's connection string if it is known, else the ordinary one. Raises as they do."""
     try:
         return admin_dsn(settings)
+    except NoServerYet:
+        raise
     except ConfigError:
         return runtime_dsn(settings)
 
@@ -107,7 +116,9 @@ def require_embedded() -> None:
 
 
 def start_embedded() -> tuple[EmbeddedServer, MigrationReport | None]:
-    """The embedded server, started if need be, with this package's schema; a report if it was migrated."""
+    """The embedded server, made or started if need be, with this package's schema; a report if it was
+    migrated.
+    """
     from hermes_pgsql import embedded
     from hermes_pgsql.migrate import db_files, migrate
 
@@ -140,6 +151,18 @@ def open_embedder(settings: Settings) -> EmbedderChoice:
         embed_document_prefix=settings.embed_document_prefix,
         retries=settings.embed_write_retries,
         backoff=settings.embed_write_backoff,
+    )
+
+
+def _refuse_absent(settings: Settings, ways: str) -> None:
+    from hermes_pgsql import embedded
+
+    if embedded.exists():
+        return
+    raise NoServerYet(
+        f"There is no embedded server yet in {embedded.status().root}.",
+        detail="It is meant because no dsn is configured." if settings.dsn is None else "",
+        hint=f"Make it with: hermes-pgsql up. If another database is meant, name it with {ways}.",
     )
 
 

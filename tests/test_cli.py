@@ -594,6 +594,59 @@ def short_folder() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["search", "--as", "ops", "disk"],
+        ["search", "--as", "ops", "--dsn", "embedded", "disk"],
+        ["stats"],
+        ["metrics"],
+        ["model", "list"],
+        ["model", "add", "m", "--dim", "3"],
+        ["backfill", "--dry-run"],
+        ["history"],
+        ["scan-pii"],
+        ["export", "--all"],
+        ["import", "jsonl", "/dev/null", "--dry-run"],
+        ["cleanup", "ops"],
+        ["reindex"],
+        ["index"],
+        ["migrate"],
+        ["doctor"],
+    ],
+    ids=" ".join,
+)
+def test_what_does_not_begin_a_memory_makes_no_server(
+    run: Commands, short_folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    folder = short_folder / "root"
+    monkeypatch.setenv("HERMES_PGSQL_EMBEDDED_DIR", str(folder))
+    done = run(*arguments)
+    assert done.code == 1
+    assert "hermes-pgsql up" in done.out + done.err
+    assert not folder.exists()
+    if arguments != ["doctor"]:
+        assert done.out == ""
+        assert f"There is no embedded server yet in {folder}." in done.err
+        assert "dsn" in done.err.splitlines()[-1]
+
+
+def test_an_import_makes_the_server(
+    run: Commands, short_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = short_folder / "root"
+    monkeypatch.setenv("HERMES_PGSQL_EMBEDDED_DIR", str(folder))
+    (tmp_path / "MEMORY.md").write_text("The anvil is heavy")
+    try:
+        done = run("import", "md", str(tmp_path / "MEMORY.md"), "--identity", "ops", "--json")
+        assert done.code == 0, done.err
+        assert done.json["kinds"]["entry"]["added"] == 1
+        assert f"it was made in {folder}" in done.err
+    finally:
+        pool.close_all()
+        run("down")
+
+
 def test_the_embedded_server_from_nothing(
     run: Commands, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -601,6 +654,10 @@ def test_the_embedded_server_from_nothing(
     try:
         added = run("add", "--as", "ops", "The anvil is heavy")
         assert added.code == 0, added.err
+        assert f"note: there was no embedded server yet: it was made in {short_folder / 'a b'}" in added.err
+        pool.close_all()
+        assert run("down").code == 0
+        assert "no embedded server" not in run("stats").err, "one that was stopped is started"
         assert added.out == "Stored entry 1 (memory) of ops.\n"
         assert "The anvil is heavy" in run("search", "--as", "ops", "anvil", "--dsn", "embedded").out
         up = run("up", "--json").json

@@ -54,6 +54,7 @@ def add(
       hermes-pgsql add --as ops --session s1 --role user "Who is on call?"
       hermes-pgsql add --as ops < note.txt
     """
+    from hermes_pgsql.cli.making import made_if_absent
     from hermes_pgsql.cli.vectors import TextVector, vector_of_document
     from hermes_pgsql.opening import open_memvec
     from hermes_pgsql.redact import redact
@@ -67,7 +68,7 @@ def add(
     settings = settings_with(dsn=dsn)
     text, masked = redact(text) if settings.redact_secrets else (text, 0)
     metadata = {"redacted": masked} if masked else None
-    memvec = open_memvec(settings)
+    memvec = made_if_absent(open_memvec, settings)
     memvec.schema_version()  # a database that is not there is noticed before anything is embedded
     blank = not clean_text(text).strip()
     vector = TextVector(None, None, None) if blank else vector_of_document(text, theme, memvec, settings)

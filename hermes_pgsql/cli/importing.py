@@ -83,7 +83,7 @@ def pgvector(
     from hermes_pgsql.whereabouts import remember
 
     remember(source, "--from")
-    settings, memvec = _administrator(dsn, admin_dsn)
+    settings, memvec = _administrator(dsn, admin_dsn, dry_run)
     report = Report(dry_run)
     with open_older_tables(source, schema) as older:
         space = None if no_vectors else _space_of_older(older, model, settings, memvec, report)
@@ -136,7 +136,7 @@ def md(
     from hermes_pgsql.importing import Report, import_all
 
     files = _memory_files(path, target)
-    settings, memvec = _administrator(dsn, admin_dsn)
+    settings, memvec = _administrator(dsn, admin_dsn, dry_run)
     report = Report(dry_run)
     theme = identity if identity is not None else _theme_of_home(path)
     if identity is None:
@@ -170,7 +170,7 @@ def jsonl(
     from hermes_pgsql.importing import Report, import_all
     from hermes_pgsql.jsonl import JsonLines, Space, lines_of
 
-    settings, memvec = _administrator(dsn, admin_dsn)
+    settings, memvec = _administrator(dsn, admin_dsn, dry_run)
     report = Report(dry_run)
 
     def space_of(space: Space) -> int:
@@ -201,12 +201,13 @@ def jsonl(
 # What the commands share ------------------------------------------------------------
 
 
-def _administrator(dsn: str | None, admin_dsn: str | None) -> tuple[Settings, Memvec]:
+def _administrator(dsn: str | None, admin_dsn: str | None, dry_run: bool) -> tuple[Settings, Memvec]:
+    from hermes_pgsql.cli.making import made_if_absent
     from hermes_pgsql.client import Memvec
     from hermes_pgsql.opening import admin_dsn as find_admin_dsn
 
     settings = settings_with(dsn=dsn, admin_dsn=admin_dsn)
-    memvec = Memvec(find_admin_dsn(settings))
+    memvec = Memvec(find_admin_dsn(settings) if dry_run else made_if_absent(find_admin_dsn, settings))
     memvec.schema_version()  # so that a database that is not there, or not migrated, is noticed first
     return settings, memvec
 

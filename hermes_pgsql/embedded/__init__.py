@@ -29,7 +29,7 @@ from hermes_pgsql.embedded import binaries, cluster, process
 from hermes_pgsql.embedded.files import EmbeddedError, held_lock, is_locked
 from hermes_pgsql.embedded.layout import PORT, Layout, default_root
 
-__all__ = ["EmbeddedError", "EmbeddedServer", "EmbeddedStatus", "available", "down", "status", "up"]
+__all__ = ["EmbeddedError", "EmbeddedServer", "EmbeddedStatus", "available", "down", "exists", "status", "up"]
 
 LOCK_SECONDS = 180.0  # longer than a first start on a slow disk
 STOP_SECONDS = 60.0
@@ -73,6 +73,15 @@ class EmbeddedStatus:
 def available() -> bool:
     """Whether `up()` can work here: Unix sockets, and the extra `embedded` is installed. Cheap."""
     return sys.platform != "win32" and binaries.wheel_install() is not None
+
+
+def exists(root: Path | None = None) -> bool:
+    """Whether there is a cluster at `root`, running or not. Cheap, and changes nothing.
+
+    Errors: EmbeddedError, when the folder belongs to somebody else.
+    """
+    with _plain_errors("look at"):
+        return cluster.major_version(Layout(_root(root)).data_dir) is not None
 
 
 def up(root: Path | None = None) -> EmbeddedServer:

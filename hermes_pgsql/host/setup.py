@@ -87,11 +87,13 @@ def _ask_database(before: Mapping[str, Any], ask: Ask, say: Say) -> dict[str, An
 
 
 def _try_database(settings: Settings, say: Say) -> bool:
-    from hermes_pgsql.opening import open_memvec
+    from hermes_pgsql.opening import open_memvec, require_embedded, start_embedded
 
-    if settings.dsn and settings.dsn.casefold() == EMBEDDED:
-        say("Starting the embedded server …")
     try:
+        if settings.dsn and settings.dsn.casefold() == EMBEDDED:
+            require_embedded()
+            say("Starting the embedded server …")
+            start_embedded()
         version = open_memvec(settings).with_timeout(15.0).schema_version()
     except NotMigrated as error:
         say("The database answers, and has no schema for memory yet.")
