@@ -167,8 +167,11 @@ def test_version_and_help_need_nothing_heavy() -> None:
 def test_wrong_usage_is_exit_code_2(run: Commands, arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.code == 2
-    assert done.out == ""
+    assert done.out == "" or "--json" in arguments
     assert done.err
+    told = run(*arguments, "--json")
+    assert told.code == 2
+    assert told.json["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -258,10 +261,16 @@ def test_without_any_database_the_ways_out_are_named(run: Commands, monkeypatch:
         (["search", "--explain", "--as", "ops", "q"], "id of a row"),
         (["--json", "stats"], "hermes-pgsql stats --json"),
         (["metrics", "--listen", "127.0.0.1:99999"], "65535"),
+        (["search", "--as", "ops", "rm", "-rf"], "hermes-pgsql search --as THEME -- TEXT"),
     ],
 )
 def test_wrong_usage_says_what_is_right(run: Commands, arguments: list[str], says: str) -> None:
     assert says in " ".join(run(*arguments).err.split())
+
+
+def test_text_behind_two_dashes_is_no_option(run: Commands) -> None:
+    done = run("search", "--as", "ops", "--limit", "0", "--", "--json")
+    assert (done.code, done.out) == (2, "")
 
 
 def test_migrate_asks_for_an_administrator(run: Commands) -> None:
@@ -311,7 +320,7 @@ def test_add_and_search_by_meaning(run: Commands, endpoint: None, database: Data
     assert run("add", *dsn, "--as", theme, "The anvil is heavy").out.startswith("Already there: entry ")
     assert run("add", *dsn, "--as", theme, "--target", "user", "Likes tea", "--json").json["embedded"] is True
     found = run("search", *dsn, "--as", theme, "anvil", "--json").json
-    assert (found["words_only"], found["why"]) == (False, None)
+    assert (found["words_only"], found["why_words_only"]) == (False, None)
     best = found["rows"][0]
     assert (best["content"], best["target"], best["agent_identity"]) == (
         "The anvil is heavy",
@@ -340,9 +349,15 @@ def test_search_explains_why_a_row_is_found_or_not(
     shown = run(*search, "--target", "user", "--explain", str(row), "heavy")
     assert shown.code == 0
     assert next(line for line in shown.out.splitlines() if "target" in line).split()[1] == "removed"
-    for nobodys in (run(*search, "--explain", str(2**62), "heavy"), run(*search, "--explain", "-1", "heavy")):
-        assert (nobodys.code, nobodys.out) == (1, "There is no such row that this theme may see.\n")
-    assert run(*search, "--explain", str(2**62), "heavy", "--json").json["steps"] == []
+    for number in (str(2**62), "-1"):
+        nobodys = run(*search, "--explain", number, "heavy")
+        assert (nobodys.code, nobodys.out) == (1, "")
+        assert f"There is no entry {number} that the theme {theme} may see." in nobodys.err
+        assert "give --turns" in nobodys.err
+    nobodys = run(*search, "--turns", "--explain", str(row), "heavy", "--json")
+    assert nobodys.code == 1
+    assert nobodys.json["error"]["message"].startswith(f"There is no turn {row} ")
+    assert "leave --turns away" in nobodys.json["error"]["hint"]
 
 
 def test_without_an_endpoint_the_row_is_stored_and_found_by_words(
@@ -411,9 +426,10 @@ def test_scopes(run: Commands, database: Database, theme: str) -> None:
         assert rows[0]["content"] == f"the anvil of {theme}"
     misspelt = run("search", *dsn, "--as", other, "--scope", f"{theme}-misspelt", "anvil")
     assert f"looked only into the theme {theme}-misspelt" in misspelt.err
-    refused = run("search", *dsn, "--as", other, "--scope", "whatsapp-dm", "x")
+    refused = run("search", *dsn, "--as", other, "--scope", "whatsapp-dm", "x", "--json")
     assert refused.code == 1
     assert refused.err.startswith("error: ")
+    assert refused.json["error"]["sqlstate"] == "MV003"
 
 
 class Pipe(io.TextIOWrapper):

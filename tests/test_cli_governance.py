@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,32 @@ def test_what_was_removed_is_listed_and_comes_back_once(
 
 
 def test_an_agents_login_may_not_look(run: Commands, database: Database) -> None:  # noqa: F811
-    for command in (["history"], ["restore", "1"], ["scan-pii"]):
-        refused = run(*command, "--admin-dsn", database.runtime_dsn)
-        assert refused.code == 1
-        assert "permission" in refused.err.lower() or "may not" in refused.err
+    """It has the runtime role already: what is missing is an administrator."""
+    for command in (
+        ["history"],
+        ["restore", "1"],
+        ["scan-pii"],
+        ["reindex"],
+        ["index"],
+        ["export", "--all", "/dev/null"],
+        ["cleanup", "ops"],
+        ["import", "jsonl", "/dev/null"],
+        ["model", "add", "m", "--dim", "3"],
+        ["bind-role", "somebody", "ops"],
+    ):
+        refused = run(*command, "--admin-dsn", database.runtime_dsn, "--json")
+        assert refused.code == 1, command
+        told = json.loads(refused.out)["error"]
+        assert told["sqlstate"] == "42501"
+        assert "member of memvec_admin" in told["hint"]
+        assert "runtime" not in told["hint"]
+
+
+def test_a_login_without_the_runtime_role_is_told_so(run: Commands, database: Database) -> None:  # noqa: F811
+    _, reader = database.make_login("memvec_reader")
+    refused = run("add", "--as", "ops", "text", "--dsn", reader)
+    assert refused.code == 1
+    assert "--runtime-role" in refused.err
 
 
 def test_personal_data_is_found_on_every_page_and_shown_masked(

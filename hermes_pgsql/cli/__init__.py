@@ -2,8 +2,8 @@
 
 Exit codes: 0 done, 1 error, 2 usage, 3 partly done. Results go to standard output, what a person should know
 besides to standard error; errors that can be expected are a sentence and a hint there, never a traceback.
-With ``--json``, standard output is one JSON document also after an error that is not about usage:
-``{"error": {"message": …, "detail": …, "hint": …}}``.
+With ``--json``, standard output is one JSON document also after an error, also one of usage:
+``{"error": {"message": …, "detail": …, "hint": …}}``, with ``sqlstate`` if it is the database's.
 """
 
 from __future__ import annotations
@@ -12,12 +12,19 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_pgsql.errors import HermesPgsqlError
 
 __all__ = ["main"]
 
 DONE, ERROR, USAGE, PARTLY = 0, 1, 2, 3
 INTERRUPTED = 130
+_TAKE_TEXT = {"add", "search"}
+_NO_RIGHT = "42501"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -56,28 +63,34 @@ def _run_or_explain(arguments: Sequence[str]) -> int:
     try:
         return _run_command(arguments)
     except HermesPgsqlError as error:
-        from hermes_pgsql.cli.output import show_error, show_json_error
-
-        show_error(error)
-        if "--json" in arguments:
-            show_json_error(error)
-        return ERROR
+        return _explain(error, arguments)
     except BrokenPipeError:
         raise
     except OSError as error:
         if not error.filename:
             raise  # of a stream: there is nothing to be said on it any more
-        from hermes_pgsql.cli.output import show_error, show_json_error
         from hermes_pgsql.rights import READ, WRITE, hint
 
         told = HermesPgsqlError(
             f"{error.strerror or error} ({error.filename})",
             hint=hint(error, error.filename, READ) or hint(error, error.filename, WRITE),
         )
-        show_error(told)
-        if "--json" in arguments:
-            show_json_error(told)
-        return ERROR
+        return _explain(told, arguments)
+
+
+def _explain(error: HermesPgsqlError, arguments: Sequence[str]) -> int:
+    from hermes_pgsql.cli.app import needs_administrator
+    from hermes_pgsql.cli.output import show_error, show_json_error
+
+    if getattr(error, "sqlstate", None) == _NO_RIGHT and needs_administrator(arguments):
+        error.hint = (
+            "This needs an administrator (the owner of the schema, or a member of memvec_admin): give such a"
+            " login's connection string with --admin-dsn."
+        )
+    show_error(error)
+    if _wants_json(arguments):
+        show_json_error(error)
+    return ERROR
 
 
 def _run_command(arguments: Sequence[str]) -> int:
@@ -92,12 +105,11 @@ def _run_command(arguments: Sequence[str]) -> int:
         logging.getLogger(name).addHandler(logging.NullHandler())
     if _has_misplaced_dsn(arguments):
         # Not left to the parser: it would repeat the password.
-        say_misuse("A connection string goes behind --dsn or --admin-dsn.")
+        say_misuse("A connection string goes behind --dsn or --admin-dsn.", as_json=_wants_json(arguments))
         return USAGE
     if arguments[:1] == ["--json"]:
-        say_misuse(
-            f"--json goes behind the command: hermes-pgsql {' '.join(arguments[1:2]) or 'stats'} --json"
-        )
+        right = f"hermes-pgsql {' '.join(arguments[1:2]) or 'stats'} --json"
+        say_misuse(f"--json goes behind the command: {right}", as_json=True)
         return USAGE
     if VARIABLE in os.environ:
         from typer.completion import completion_init  # pyright: ignore[reportPrivateImportUsage]
@@ -106,12 +118,35 @@ def _run_command(arguments: Sequence[str]) -> int:
     try:
         app(args=list(arguments), prog_name="hermes-pgsql")
     except SystemExit as stop:
+        _complete_misuse(stop.__context__, arguments)
         return stop.code if isinstance(stop.code, int) else ERROR
     return DONE
 
 
+def _complete_misuse(misuse: BaseException | None, arguments: Sequence[str]) -> None:
+    """What is left to be said of an error of usage that the parser has told of; of anything else nothing."""
+    say_what = getattr(misuse, "format_message", None)
+    if say_what is None:
+        return
+    from hermes_pgsql.cli.output import note, show_json_error
+    from hermes_pgsql.errors import HermesPgsqlError
+
+    hint = ""
+    if type(misuse).__name__ == "NoSuchOption" and arguments[0] in _TAKE_TEXT:
+        hint = f"Text that begins with a dash goes behind two: hermes-pgsql {arguments[0]} --as THEME -- TEXT"
+        note(hint)
+    if _wants_json(arguments):
+        context = getattr(misuse, "ctx", None)
+        command = getattr(context, "command_path", "hermes-pgsql")
+        show_json_error(HermesPgsqlError(say_what(), hint=hint or f"See: {command} --help"))
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    return "--json" in takewhile(lambda word: word != "--", arguments)
+
+
 def _has_misplaced_dsn(arguments: Sequence[str]) -> bool:
-    takes_text = bool(arguments) and arguments[0] in {"add", "search"}
+    takes_text = bool(arguments) and arguments[0] in _TAKE_TEXT
     pairs = zip(["", *arguments], arguments, strict=False)
     return not takes_text and any(
         word.startswith(("postgresql://", "postgres://")) and not before.endswith(("dsn", "--from"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+import typer.main
 
 from hermes_pgsql.cli import (
     add,
@@ -96,3 +98,14 @@ app.command(rich_help_panel=GOVERN)(remap.remap)
 app.command(rich_help_panel=GOVERN)(erase.erase)
 app.command(name="bind-role", rich_help_panel=GOVERN)(binding.bind_role)
 app.command(name="unbind-role", rich_help_panel=GOVERN)(binding.unbind_role)
+
+
+def needs_administrator(words: Sequence[str]) -> bool:
+    """Whether the command that a command line calls is one for administrators: it has --admin-dsn."""
+    command = typer.main.get_command(app)
+    for word in words:
+        inner = getattr(command, "commands", {}).get(word)
+        if inner is None:
+            break
+        command = inner
+    return any("--admin-dsn" in parameter.opts for parameter in command.params)

@@ -96,12 +96,18 @@ def show_error(error: HermesPgsqlError) -> None:
 def show_json_error(error: HermesPgsqlError) -> None:
     """Print the same for programs."""
     parts = {"message": error.message, "detail": error.detail, "hint": error.hint}
+    sqlstate = getattr(error, "sqlstate", None)
+    if sqlstate is not None:
+        parts["sqlstate"] = sqlstate
     show_json({"error": {name: redact_dsn(text) for name, text in parts.items()}})
 
 
-def say_misuse(text: str) -> None:
+def say_misuse(text: str, *, as_json: bool) -> None:
     """Print what is wrong with the command line."""
-    _complain(text, "error: ")
+    error = HermesPgsqlError(text)
+    show_error(error)
+    if as_json:
+        show_json_error(error)
 
 
 def _complain(text: str, prefix: str) -> None:

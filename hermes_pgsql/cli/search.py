@@ -12,7 +12,10 @@ from hermes_pgsql.cli.add import Target
 from hermes_pgsql.cli.options import AsJson, Dsn, Since, Theme, Until, settings_with
 from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, table, text_cell
 
+from hermes_pgsql.errors import ConfigError
+
 if TYPE_CHECKING:
+    from hermes_pgsql.cli.vectors import TextVector
     from hermes_pgsql.client import Memvec
     from hermes_pgsql.results import Explained, RecalledEntry, RecalledTurn
 
@@ -101,14 +104,14 @@ def search(
             until=until,
             half_life=decay,
         )
-        if as_json:
-            show_json({"query": question, "id": explain, "why": vector.why_not, "steps": steps})
-        else:
-            _show_steps(steps)
-            if vector.why_not:
-                note(f"words only: {vector.why_not}")
         if not steps:
-            raise typer.Exit(1)
+            raise _no_such_row(explain, memvec.canonical_identity(theme).agent_identity, turns)
+        if as_json:
+            show_json({"query": question, "id": explain, **_words_only(vector), "steps": steps})
+            return
+        _show_steps(steps)
+        if vector.why_not:
+            note(f"words only: {vector.why_not}")
         return
     rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]
     if turns:
@@ -137,9 +140,7 @@ def search(
             half_life=decay,
         )
     if as_json:
-        show_json(
-            {"query": question, "words_only": vector.why_not is not None, "why": vector.why_not, "rows": rows}
-        )
+        show_json({"query": question, **_words_only(vector), "rows": rows})
         return
     if rows:
         _show_table(rows)
@@ -151,6 +152,19 @@ def search(
         _note_unknown(memvec, theme, scope)
     if vector.why_not:
         note(f"words only: {vector.why_not}")
+
+
+def _words_only(vector: TextVector) -> dict[str, object]:
+    return {"words_only": vector.why_not is not None, "why_words_only": vector.why_not}
+
+
+def _no_such_row(row: int, theme: str, turns: bool) -> ConfigError:
+    return ConfigError(
+        f"There is no {'turn' if turns else 'entry'} {row} that the theme {theme} may see.",
+        hint="search --turns shows the ids of turns; leave --turns away if it is an entry."
+        if turns
+        else "search shows the ids of entries; give --turns if it is a turn.",
+    )
 
 
 def _note_unknown(memvec: Memvec, theme: str, scope: str) -> None:
@@ -190,9 +204,6 @@ def _show_table(rows: Sequence[RecalledEntry] | Sequence[RecalledTurn]) -> None:
 def _show_steps(steps: Sequence[Explained]) -> None:
     from rich.text import Text
 
-    if not steps:
-        say("There is no such row that this theme may see.")
-        return
     shown = table("step", "outcome", "rank", "of", "score", "words", "why", numbers=("rank", "of", "score"))
     for step in steps:
         shown.add_row(
