@@ -156,6 +156,11 @@ def test_version_and_help_need_nothing_heavy() -> None:
         ["search", "--as", "ops", "--target", "elsewhere", "q"],
         ["add", "--as", "ops", "--role", "user", "text"],
         ["add", "--as", "ops", "--session", "s", "--target", "user", "text"],
+        ["search", "--as", "", "q"],
+        ["search", "--as", "ops", "--scope", " ", "q"],
+        ["add", "--as", " ", "text"],
+        ["add", "--as", "ops", "--session", "", "text"],
+        ["import", "md", "/dev/null", "--identity", ""],
         ["stats", "--no-such-option"],
         ["stats", "--dsn", ""],
         ["migrate", "--admin-dsn", " "],
@@ -499,6 +504,41 @@ def test_a_theme_that_nobody_has_is_named(run: Commands, database: Database, the
         assert (refused.code, "no theme" in refused.err) == (1, False), (
             "a bound login is told the same of both"
         )
+
+
+def test_a_theme_in_whose_place_another_is_used_is_named(
+    run: Commands, database: Database, theme: str, tmp_path: Path
+) -> None:
+    dsn = ["--dsn", database.runtime_dsn]
+    other = f"{theme}-other"
+    asked = (["search", *dsn, "--as", other, "anvil"], ["add", *dsn, "--as", other, f"the anvil of {other}"])
+    for arguments in asked:
+        assert "is used" not in run(*arguments).err
+
+    def expect_note(of: str) -> None:
+        for arguments in asked:
+            for more in ([], ["--json"]):
+                done = run(*arguments, *more)
+                assert done.code == 0
+                said = (
+                    f'note: "{other}" is not among the allowed themes (allowed_themes of {of}); "default" is'
+                )
+                assert said in done.err
+        assert "is used" not in run("search", *dsn, "--as", theme, "anvil").err
+
+    with database.admin() as admin:
+        admin.execute("SELECT memvec.set_setting('allowed_themes', %s)", [theme])
+        try:
+            expect_note("the database")
+        finally:
+            admin.execute("SELECT memvec.set_setting('allowed_themes', '')")
+    (tmp_path / "config.yaml").write_text(
+        json.dumps({"memory": {"pgvector": {"allowed_themes": [theme], "bench_mode": "reject"}}})
+    )
+    expect_note("config.yaml")
+    chat = run("search", *dsn, "--as", "agent:a:sms:dm:+15551234567", "anvil")
+    assert (chat.code, "is used" in chat.err) == (0, False)
+    assert "(bench_mode of config.yaml)" in run("search", *dsn, "--as", "my-bench", "anvil").err
 
 
 def test_stored_text_cannot_control_the_terminal(run: Commands, database: Database, theme: str) -> None:

@@ -20,9 +20,9 @@ HEAD = """# Commands
 <!-- Written by `make docs` from the help of the commands. Edit that, not this file. -->
 
 `hermes-pgsql COMMAND --help` shows the same. Results go to standard output, notes and errors to standard
-error; with `--json` standard output is one JSON document, after an error, also of usage, `{"error": …}`
-(with `sqlstate` if it is the database's). Exit codes: 0 done, 1 error, 2 wrong usage, 3 partly done (`doctor`:
-only warnings).
+error; with `--json` standard output is one JSON document, after an error, also of usage, `{"error": …}` (with
+`sqlstate` if it is the database's). Exit codes: 0 done, 1 error, 2 wrong usage, 3 partly done (`doctor`: only
+warnings).
 """
 
 

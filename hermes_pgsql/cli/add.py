@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_pgsql.cli.options import AsJson, Dsn, Theme, settings_with
+from hermes_pgsql.cli.options import AsJson, Dsn, Theme, not_blank, settings_with
 from hermes_pgsql.cli.output import note, say, show_json
 
 
@@ -38,7 +38,12 @@ def add(
     ] = None,
     session: Annotated[
         str | None,
-        typer.Option(metavar="ID", show_default=False, help="Store a turn of this session, not an entry."),
+        typer.Option(
+            metavar="ID",
+            show_default=False,
+            help="Store a turn of this session, not an entry.",
+            callback=not_blank,
+        ),
     ] = None,
     role: Annotated[
         Role | None, typer.Option(show_default=False, help="Who said it, with --session. Default: user.")
@@ -55,6 +60,7 @@ def add(
       hermes-pgsql add --as ops < note.txt
     """
     from hermes_pgsql.cli.making import made_if_absent
+    from hermes_pgsql.cli.themes import acting_theme
     from hermes_pgsql.cli.vectors import TextVector, vector_of_document
     from hermes_pgsql.opening import open_memvec
     from hermes_pgsql.redact import redact
@@ -83,6 +89,7 @@ def add(
             theme, session, where, text, metadata=metadata, embedding=vector.embedding, space=vector.space
         )
     agent_identity = memvec.register_agent(theme).agent_identity  # last: a refused text leaves no theme
+    acting_theme(memvec, theme, settings)
     if as_json:
         show_json(
             {

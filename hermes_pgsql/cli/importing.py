@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from hermes_pgsql.cli.add import Target
-from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
+from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, not_blank, settings_with
 from hermes_pgsql.cli.output import note, plain, progress_bar, row_counter, say, show, show_json, table, warn
 from hermes_pgsql.cli.spaces import when_free
 
@@ -111,6 +111,7 @@ def md(
             metavar="THEME",
             show_default=False,
             help="Theme (or session key) that the entries go to. Default: the theme of the home's profile.",
+            callback=not_blank,
         ),
     ] = None,
     target: Annotated[

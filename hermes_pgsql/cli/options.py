@@ -48,10 +48,23 @@ Batch: TypeAlias = Annotated[
     int, typer.Option(min=1, max=1_000_000, help="Rows at a time; writers wait for one batch at most.")
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def not_blank(text: str | None) -> str | None:
+    """``text``; a usage error when it is blank, which an unset variable of the shell makes it."""
+    if text is not None and not text.strip():
+        raise typer.BadParameter("it is blank; give a name, or leave the option away.")
+    return text
+
+
 Theme: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--as", metavar="THEME", help="Theme (see stats) or session key to act as.", show_default=False
+        "--as",
+        metavar="THEME",
+        help="Theme (see stats) or session key to act as.",
+        show_default=False,
+        callback=not_blank,
     ),
 ]
 

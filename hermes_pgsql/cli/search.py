@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_pgsql.cli.add import Target
-from hermes_pgsql.cli.options import AsJson, Dsn, Since, Theme, Until, settings_with
+from hermes_pgsql.cli.options import AsJson, Dsn, Since, Theme, Until, not_blank, settings_with
 from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, table, text_cell
-
 from hermes_pgsql.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,7 +34,10 @@ def _row_id(text: str) -> int:
 def search(
     theme: Theme,
     query: Annotated[list[str], typer.Argument(metavar="QUERY", show_default=False, help="The question.")],
-    scope: Annotated[str, typer.Option(help="own, all (but sinks), or the name of a theme.")] = "own",
+    scope: Annotated[
+        str,
+        typer.Option(callback=not_blank, help="own (or current), all (but sinks), or the name of a theme."),
+    ] = "own",
     turns: Annotated[bool, typer.Option("--turns", help="Search conversations instead of entries.")] = False,
     target: Annotated[
         Target | None, typer.Option(show_default=False, help="Only entries of this memory.")
@@ -74,6 +76,7 @@ def search(
       hermes-pgsql search --as ops --turns "what did we decide?"
       hermes-pgsql search --as ops --explain 42 "who gets the disk alarms?"
     """
+    from hermes_pgsql.cli.themes import acting_theme
     from hermes_pgsql.cli.vectors import vector_of_question
     from hermes_pgsql.opening import open_memvec
 
@@ -86,6 +89,7 @@ def search(
         raise typer.BadParameter("--scope session is for agents; here use own, all or a theme.")
     settings = settings_with(dsn=dsn)
     memvec = open_memvec(settings)
+    acting_as = acting_theme(memvec, theme, settings)
     decay = settings.half_life if half_life is None else timedelta(days=half_life) if half_life else None
     vector = vector_of_question(question, theme, memvec, settings)
     words = question if settings.hybrid_search or vector.embedding is None else None
@@ -105,7 +109,7 @@ def search(
             half_life=decay,
         )
         if not steps:
-            raise _no_such_row(explain, memvec.canonical_identity(theme).agent_identity, turns)
+            raise _no_such_row(explain, acting_as, turns)
         if as_json:
             show_json({"query": question, "id": explain, **_words_only(vector), "steps": steps})
             return
