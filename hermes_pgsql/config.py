@@ -239,7 +239,9 @@ class Settings(BaseModel):
     )
     embed_on_write: Switch = Field(default=True, description="Whether what is written gets a vector.")
     scope_default: Annotated[Literal["current", "all"], BeforeValidator(_scope)] = Field(
-        "current", description="What recall_memory searches when the model names no scope."
+        "current",
+        description="What recall_memory searches when the model names no scope; current, or own: the agent's"
+        " theme.",
     )
     hybrid_search: Switch = Field(
         default=True, description="Search by words and meaning; off: by meaning only."

@@ -22,6 +22,7 @@ from conftest import Database
 
 from hermes_pgsql import __version__, pool
 from hermes_pgsql.cli import main
+from hermes_pgsql.cli.output import counted
 from hermes_pgsql.client import Memvec
 
 SECRET = "s3cret"
@@ -152,6 +153,8 @@ def test_version_and_help_need_nothing_heavy() -> None:
         ["search", "--as", "ops", "--limit", "0", "q"],
         ["--json", "stats"],
         ["search", "--as", "ops", "--since", "yesterday-ish", "q"],
+        ["search", "--as", "ops", "--since", "7d", "--until", "30d", "q"],
+        ["history", "--since", "2026-02-01", "--until", "2026-01-01"],
         ["search", "--as", "ops", "--turns", "--target", "user", "q"],
         ["search", "--as", "ops", "--target", "elsewhere", "q"],
         ["add", "--as", "ops", "--role", "user", "text"],
@@ -273,6 +276,11 @@ def test_wrong_usage_says_what_is_right(run: Commands, arguments: list[str], say
     assert says in " ".join(run(*arguments).err.split())
 
 
+def test_one_row_is_not_called_rows() -> None:
+    shown = [counted(number, "row is", "rows are") for number in (0, 1, 2000)]
+    assert shown == ["0 rows are", "1 row is", "2,000 rows are"]
+
+
 def test_text_behind_two_dashes_is_no_option(run: Commands) -> None:
     done = run("search", "--as", "ops", "--limit", "0", "--", "--json")
     assert (done.code, done.out) == (2, "")
@@ -351,6 +359,11 @@ def test_search_explains_why_a_row_is_found_or_not(
     steps = {step["step"]: step for step in told.json["steps"]}
     assert (told.code, steps["vector"]["outcome"], steps["fused"]["rank"]) == (0, "found", 1)
     assert (steps["words"]["terms"], steps["words"]["detail"]) == (["heavi"], "without zebra")
+    elsewhere = run(*search, "--scope", f"{theme}-misspelt", "--explain", str(row), "heavy")
+    assert elsewhere.code == 0
+    assert "--scope all" in elsewhere.err
+    assert f"there is no theme {theme}-misspelt yet" in elsewhere.err
+    assert "--scope all" not in run(*search, "--explain", str(row), "heavy").err
     shown = run(*search, "--target", "user", "--explain", str(row), "heavy")
     assert shown.code == 0
     assert next(line for line in shown.out.splitlines() if "target" in line).split()[1] == "removed"

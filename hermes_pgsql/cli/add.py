@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hermes_pgsql.cli.options import AsJson, Dsn, Theme, not_blank, settings_with
-from hermes_pgsql.cli.output import note, say, show_json
+from hermes_pgsql.cli.output import counted, note, say, show_json
 
 
 class Target(StrEnum):
@@ -106,8 +106,7 @@ def add(
     verb = "Stored" if row.outcome == "added" else "Already there:"
     say(f"{verb} {kind} {row.id} ({where}) of {agent_identity}.")
     if masked:
-        was = "1 secret was" if masked == 1 else f"{masked} secrets were"
-        note(f"{was} masked (redact_secrets in config.yaml)")
+        note(f"{counted(masked, 'secret was', 'secrets were')} masked (redact_secrets in config.yaml)")
     if vector.why_not:
         note(f"stored without a vector, found by words only: {vector.why_not}")
 

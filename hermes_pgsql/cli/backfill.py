@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from hermes_pgsql.cli.options import AsJson, Dsn, refuse_unusable, settings_with
-from hermes_pgsql.cli.output import note, row_progress, say, show_json, warn
+from hermes_pgsql.cli.output import counted, note, row_progress, say, show_json, warn
 from hermes_pgsql.errors import ConfigError, DatabaseFailure
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ def backfill(
         if as_json:
             show_json({"space_id": target.space_id, "model": target.model, **_fields(pending)})
         else:
-            say(f"{pending.pending:,} rows have no vector of {target.model}; {pending.given_up:,} given up.")
+            lack = counted(pending.pending, "row has", "rows have")
+            say(f"{lack} no vector of {target.model}; {pending.given_up:,} given up.")
         return
     try:
         with row_progress(target.model) as progress:
@@ -163,21 +164,23 @@ def _fields(record: object) -> dict[str, object]:
 
 
 def _show(report: BackfillReport, lost: list[RowFailure]) -> None:
-    say(f"embedded      {report.embedded:,} rows of {report.model} in {report.seconds:.0f} s")
+    say(
+        f"embedded      {counted(report.embedded, 'row', 'rows')} of {report.model} in {report.seconds:.0f} s"
+    )
     if report.changed:
-        say(f"changed       {report.changed:,} rows got other words or went meanwhile")
+        say(f"changed       {counted(report.changed, 'row', 'rows')} got other words or went meanwhile")
     if report.failed:
-        say(f"failed        {report.failed:,} rows, tried again by the next run:")
+        say(f"failed        {counted(report.failed, 'row', 'rows')}, tried again by the next run:")
         _show_reasons((one.reason, one.kind, one.id) for one in report.failures if not one.permanent)
     if lost:
-        say(f"given up      {len(lost):,} rows, found by words only; --retry tries them again:")
+        say(f"given up      {counted(len(lost), 'row', 'rows')}, found by words only; --retry tries again:")
         _show_reasons((one.last_error, one.kind, one.id) for one in lost)
     if report.unavailable is not None:
         warn(f"the endpoint cannot be used: {report.unavailable}")
     if report.left:
         fresh = report.left - report.failing - report.given_up
         meanwhile = f", {fresh:,} of them written meanwhile" if fresh and not report.unavailable else ""
-        say(f"left          {report.left:,} rows without a vector{meanwhile}")
+        say(f"left          {counted(report.left, 'row', 'rows')} without a vector{meanwhile}")
         if report.unavailable is not None:
             note("Run it again when the endpoint works: it goes on where it was.")
 

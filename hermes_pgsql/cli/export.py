@@ -12,7 +12,7 @@ from typing import IO, Annotated
 import typer
 
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import note, row_counter, say, show_json
+from hermes_pgsql.cli.output import counted, note, row_counter, say, show_json
 from hermes_pgsql.errors import ConfigError
 from hermes_pgsql.rights import WRITE, hint
 
@@ -71,9 +71,9 @@ def export(
     if as_json:
         show_json({"file": file, "rows": rows, "vectors": vectors})
     elif file == "-":
-        note(f"{rows:,} rows were exported.")
+        note(f"{counted(rows, 'row was', 'rows were')} exported.")
     else:
-        say(f"Exported {rows:,} rows to {file}.")
+        say(f"Exported {counted(rows, 'row', 'rows')} to {file}.")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_pgsql.cli.add import Target
-from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, Since, Until, settings_with
+from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, Since, Until, refuse_empty_range, settings_with
 from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, table, text_cell
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def history(
     from hermes_pgsql.client import Memvec
     from hermes_pgsql.opening import admin_dsn as find_admin_dsn
 
+    refuse_empty_range(since, until)
     memvec = Memvec(find_admin_dsn(settings_with(dsn=dsn, admin_dsn=admin_dsn)))
     rows = memvec.history(
         theme,

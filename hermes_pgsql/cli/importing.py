@@ -14,7 +14,18 @@ import typer
 
 from hermes_pgsql.cli.add import Target
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, not_blank, settings_with
-from hermes_pgsql.cli.output import note, plain, progress_bar, row_counter, say, show, show_json, table, warn
+from hermes_pgsql.cli.output import (
+    counted,
+    note,
+    plain,
+    progress_bar,
+    row_counter,
+    say,
+    show,
+    show_json,
+    table,
+    warn,
+)
 from hermes_pgsql.cli.spaces import when_free
 
 if TYPE_CHECKING:
@@ -260,24 +271,31 @@ def _show_report(report: Report) -> None:
             )
         show(shown)
     for sink, count in sorted(report.into_sinks.items()):
-        say(f"{count:,} rows named a chat or a benchmark as their theme: they belong to the sink {sink}.")
+        say(
+            f"{counted(count, 'row', 'rows')} named a chat or a benchmark as theme: they belong to the sink"
+            f" {sink}."
+        )
     if report.of_nobody:
         say(
-            f"{report.of_nobody:,} rows of sinks do not say whose chat they were: they are kept, and"
-            " recalled for nobody."
+            f"{counted(report.of_nobody, 'row of a sink does', 'rows of sinks do')} not say whose chat it"
+            " was: kept, and recalled for nobody."
         )
     if report.of_strangers:
         warn(
-            f"{report.of_strangers:,} rows belong to chat contacts as another database names them: they are"
-            " kept, and recalled for nobody here. pg_dump moves a database with its contacts."
+            f"{counted(report.of_strangers, 'row belongs', 'rows belong')} to chat contacts as another"
+            " database names them: kept, and recalled for nobody here. pg_dump moves a database with its"
+            " contacts."
         )
     if report.not_allowed:
         say(
-            f"{report.not_allowed:,} rows are of themes that allowed_themes does not list: they belong to"
-            " default."
+            f"{counted(report.not_allowed, 'row is', 'rows are')} of themes that allowed_themes does not"
+            " list, and went to default."
         )
     if report.masked:
-        say(f"{report.masked:,} secrets were masked; rows that held one are embedded anew.")
+        say(
+            f"{counted(report.masked, 'secret was', 'secrets were')} masked; rows that held one are embedded"
+            " anew."
+        )
     rows = [counts for kind, counts in report.kinds.items() if kind in ("entry", "turn")]
     if not report.dry_run and sum(counts.added for counts in rows) > sum(counts.vectors for counts in rows):
         note("what came without a vector is found by its words; by meaning too after: hermes-pgsql backfill")

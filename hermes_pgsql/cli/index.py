@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import progress_bar, say, show_json
+from hermes_pgsql.cli.output import counted, progress_bar, say, show_json
 
 
 def index(
@@ -29,6 +29,6 @@ def index(
         return
     for state in states:
         note = "made" if state.index_name in {one.index_name for one in made} else state.state
-        say(f"{note:8}  {state.index_name}  {state.rows:,} rows")
+        say(f"{note:8}  {state.index_name}  {counted(state.rows, 'row', 'rows')}")
     if not states:
         say("There are no embedding spaces yet.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import age, note, plain, say, share, show, show_json, size
+from hermes_pgsql.cli.output import age, counted, note, plain, say, share, show, show_json, size
 from hermes_pgsql.cli.spaces import when_free
 from hermes_pgsql.errors import ConfigError
 
@@ -161,12 +161,14 @@ def drop(
             }
         )
         return
-    what = f"space {found.space_id}: {found.model}, {found.dim} dimensions, {vectors:,} vectors"
+    held = counted(vectors, "vector", "vectors")
+    what = f"space {found.space_id}: {found.model}, {found.dim} dimensions, {held}"
     say(f"{'Dropped' if execute else 'Would drop'} {what}.")
     if not others:
         say("It is the only one: recall is by words alone until a model is added and filled.")
     for other, pending in lacking.items():
-        say(f"{pending:,} rows have no vector of {other}" + ("; backfill it first." if pending else "."))
+        lack = f"{counted(pending, 'row has', 'rows have')} no vector of {other}"
+        say(lack + ("; backfill it first." if pending else "."))
     if not execute:
         say(
             "Hosts that still use this model then find by words only. Nothing was changed; --execute does it."

@@ -116,6 +116,15 @@ def parse_moment(text: str) -> datetime:
         ) from None
 
 
+def refuse_empty_range(since: datetime | None, until: datetime | None) -> None:
+    """A usage error when nothing can lie between the two."""
+    if since is not None and until is not None and since >= until:
+        raise typer.BadParameter(
+            f"--since ({since:%Y-%m-%d %H:%M}) is not before --until ({until:%Y-%m-%d %H:%M}): nothing lies"
+            " between them."
+        )
+
+
 Since: TypeAlias = Annotated[
     datetime | None,
     typer.Option(

@@ -200,6 +200,11 @@ def size(count: int | None) -> str:
     return f"{number:.1f} TB"
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """A count with its words: 1 row has, 2,000 rows have."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def share(part: int, whole: int) -> str:
     """A count and its percentage."""
     return f"{part:,} ({100 * part // whole} %)" if whole else "-"

@@ -6,7 +6,7 @@ import typer
 
 from hermes_pgsql.cli.batches import PARTLY, open_admin
 from hermes_pgsql.cli.options import AdminDsn, AsJson, Batch, Dsn
-from hermes_pgsql.cli.output import progress_bar, say, show_error, show_json, show_json_error
+from hermes_pgsql.cli.output import counted, progress_bar, say, show_error, show_json, show_json_error
 from hermes_pgsql.errors import HermesPgsqlError
 
 
@@ -45,10 +45,10 @@ def reindex(
     elif as_json:
         show_json({"renewed": max(0, whole - left), "remaining": left})
     else:
-        say(f"{max(0, whole - left):,} rows renewed." if whole else "Nothing to do.")
+        say(f"{counted(max(0, whole - left), 'row', 'rows')} renewed." if whole else "Nothing to do.")
         if error is not None:
             show_error(error)
         if left:
-            say(f"{left:,} rows are left. Run the same command again for the rest.")
+            say(f"{counted(left, 'row is', 'rows are')} left. Run the same command again for the rest.")
     if left:
         raise typer.Exit(PARTLY)

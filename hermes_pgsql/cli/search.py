@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_pgsql.cli.add import Target
-from hermes_pgsql.cli.options import AsJson, Dsn, Since, Theme, Until, not_blank, settings_with
+from hermes_pgsql.cli.options import (
+    AsJson,
+    Dsn,
+    Since,
+    Theme,
+    Until,
+    not_blank,
+    refuse_empty_range,
+    settings_with,
+)
 from hermes_pgsql.cli.output import age, note, plain, say, show, show_json, table, text_cell
 from hermes_pgsql.errors import ConfigError
 
@@ -69,6 +78,9 @@ def search(
 ) -> None:
     """Search a theme's memory by meaning and by words, best first.
 
+    The score is the cosine similarity of the meaning alone; the order is made of meaning and words, so that
+    a row of a lower score may stand above.
+
     \b
     Examples:
       hermes-pgsql search --as ops "who gets the disk alarms?"
@@ -87,6 +99,7 @@ def search(
         raise typer.BadParameter("the question is empty.")
     if scope.strip().lower() == "session":
         raise typer.BadParameter("--scope session is for agents; here use own, all or a theme.")
+    refuse_empty_range(since, until)
     settings = settings_with(dsn=dsn)
     memvec = open_memvec(settings)
     acting_as = acting_theme(memvec, theme, settings)
@@ -114,6 +127,9 @@ def search(
             show_json({"query": question, "id": explain, **_words_only(vector), "steps": steps})
             return
         _show_steps(steps)
+        if any(step.step == "theme" and step.outcome == "removed" for step in steps):
+            note("the row is of another theme than the scope; --scope all looks into every one.")
+            _note_unknown(memvec, theme, scope)
         if vector.why_not:
             note(f"words only: {vector.why_not}")
         return

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_pgsql.cli.options import AsJson, Dsn, settings_with
-from hermes_pgsql.cli.output import age, note, plain, say, share, show, show_json, table, text_cell
+from hermes_pgsql.cli.output import age, counted, note, plain, say, share, show, show_json, table, text_cell
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,7 +52,7 @@ def stats(dsn: Dsn = None, as_json: AsJson = False) -> None:
     _note_another_model(settings, memvec, coverage)
     if waiting is not None and waiting.vectors:
         why = "" if waiting.last_error is None else f"; {age(waiting.failed_at)} ago: {waiting.last_error}"
-        rows = "1 row" if waiting.vectors == 1 else f"{waiting.vectors:,} rows"
+        rows = counted(waiting.vectors, "row", "rows")
         verb = "waits" if waiting.vectors == 1 else "wait"
         note(f"{rows} of this home's agents {verb} for a vector{why}")
 
@@ -111,8 +111,9 @@ def _note_another_model(settings: Settings, memvec: Memvec, coverage: Sequence[C
         prefixes_are_free=settings.embed_url is not None,
     )
     ways = [*use, f"{add}; hermes-pgsql backfill   (an administrator)"]
+    have = counted(rows, "row has a vector", "rows have vectors")
     note(
-        f"{rows:,} rows have vectors that this host cannot use, and it finds by words only: {said}.\n"
+        f"{have} that this host cannot use, and it finds by words only: {said}.\n"
         + "\nor\n".join(f"  {way}" for way in ways)
     )
 
