@@ -53,7 +53,7 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for
 def not_blank(text: str | None) -> str | None:
     """``text``; a usage error when it is blank, which an unset variable of the shell makes it."""
     if text is not None and not text.strip():
-        raise typer.BadParameter("it is blank; give a name, or leave the option away.")
+        raise typer.BadParameter("it is blank; give a name.")
     return text
 
 
