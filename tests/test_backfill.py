@@ -497,7 +497,7 @@ def test_an_embedder_login_is_enough(run: Commands, rows: Rows, service: Service
     _name, dsn = rows.database.make_login("memvec_embedder")
     done = run("backfill", "--dsn", dsn, "--model", "words", "--embed-url", service.url)
     assert done.code == 0
-    assert "embedded      1 rows of words" in done.out
+    assert "embedded      1 row of words" in done.out
     pool.close_all()
 
 

@@ -622,7 +622,7 @@ def test_one_theme_to_standard_output(run: Commands, database: Database, theme: 
     assert (header["kind"], header["format"], header["theme"]) == ("header", "hermes-pgsql", theme)
     assert (entry["content"], entry["vectors"]) == ("the anvil", None)
     assert end == {"kind": "end", "rows": 1}
-    assert "1 rows" in done.err
+    assert "1 row was" in done.err
     for arguments in ([], ["--all", "--identity", theme], ["--all", "--json"]):
         assert run("export", *arguments).code == 2
 
