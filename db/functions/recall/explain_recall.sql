@@ -168,7 +168,10 @@ BEGIN
                     ELSE 'removed'
                END,
                NULL::integer, p_min_similarity::double precision, NULL::integer, NULL::text[],
-               CASE WHEN v_similarity < p_min_similarity THEN 'from the vector leg only' END;
+               CASE WHEN p_min_similarity IS NULL THEN 'no floor was asked for'
+                    WHEN v_similarity IS NULL THEN 'there is no similarity to hold against it'
+                    WHEN v_similarity < p_min_similarity THEN 'from the vector leg only'
+               END;
     RETURN QUERY
         SELECT 'words',
                CASE WHEN v_terms = '{}' THEN 'not asked'
