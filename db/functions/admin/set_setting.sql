@@ -34,7 +34,7 @@ BEGIN
             END;
     END IF;
     v_fault := CASE
-        WHEN p_name = 'search_version' AND v_value::numeric < nullif(substring(v_setting.value FROM '^[0-9]{1,9}$'), '')::numeric
+        WHEN p_name = 'search_version' AND v_value::numeric < substring(v_setting.value FROM '^[0-9]{1,9}$')::numeric
             THEN format('It may only be raised: rows are prepared for version %s, and those of a later one are never renewed.', v_setting.value)
         WHEN p_name IN ('rrf_weight_vector', 'rrf_weight_text') AND v_value::numeric = 0
              AND EXISTS (SELECT FROM memvec.settings AS s

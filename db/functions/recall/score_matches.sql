@@ -19,6 +19,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF p_rarity IS NOT NULL THEN
+        -- Nothing is to be counted first, so each row is scored as it passes.
         RETURN QUERY
             SELECT m.id, s.score, (s.held::real / cardinality(p_terms))::real
               FROM unnest(p_ids, p_vectors, p_seen) AS m (id, vector, seen)
